@@ -15,8 +15,8 @@
  *    IOMEMORY) keeps its mapping without the VMA; the files of the process
  *    release it.  A stale store then affects only the process that made it.
  *
- * Choice.  A peer gets an identifier that the calling process has mapped, if
- * one is free, and else one of the rest.  A process that creates and deletes
+ * Choice.  A peer gets an identifier that the calling process has mapped as the
+ * same user, if one is free, and else one of the rest.  A process that creates and deletes
  * queue pairs again and again so keeps from others as many identifiers as it had
  * queue pairs at once, not all.  That admits no store that the second rule does
  * not admit: it hits the process that made it, only sooner, so a process has to
@@ -42,6 +42,7 @@
  * can keep it: another driver of the controller is not protected.
  */
 #include <linux/bitmap.h>
+#include <linux/cred.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
@@ -50,6 +51,7 @@
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/uidgid.h>
 
 #include "ctrl.h"
 #include "qids.h"
@@ -61,12 +63,15 @@
  * struct nvmep_qid_mapper - a process that has mapped a queue pair's doorbells
  * @next: next one, or NULL
  * @process: its thread group; holds a reference
+ * @uid: its effective user when it last did: the program that had that user may
+ *	have executed a set-user-ID one, and kept what stores to the doorbells
  *
  * Guarded by &nvmep_quarantine.lock.
  */
 struct nvmep_qid_mapper {
 	struct nvmep_qid_mapper *next;
 	struct pid *process;
+	kuid_t uid;
 };
 
 /**
@@ -408,10 +413,10 @@ void nvmep_qid_unexport(struct nvmep_ctrl *ctrl, u16 qid)
 	spin_unlock(&qids->quarantine->lock);
 }
 
-static bool nvmep_qid_has_mapper(const struct nvmep_qid *entry,
-				 const struct pid *process)
+static struct nvmep_qid_mapper *
+nvmep_qid_find_mapper(const struct nvmep_qid *entry, const struct pid *process)
 {
-	const struct nvmep_qid_mapper *mapper = entry->mappers;
+	struct nvmep_qid_mapper *mapper = entry->mappers;
 
 	while (mapper && mapper->process != process)
 		mapper = mapper->next;
@@ -431,23 +436,27 @@ int nvmep_qid_add_mapper(struct nvmep_ctrl *ctrl, u16 qid)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 	struct nvmep_qid *entry = &qids->quarantine->qids[qid];
-	struct nvmep_qid_mapper *mapper;
+	struct nvmep_qid_mapper *mapper, *fresh;
 	int err = 0;
 
-	mapper = kmalloc(sizeof(*mapper), GFP_KERNEL_ACCOUNT);
-	if (!mapper)
+	fresh = kmalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
+	if (!fresh)
 		return -ENOMEM;
 	spin_lock(&qids->quarantine->lock);
+	mapper = nvmep_qid_find_mapper(entry, task_tgid(current));
 	if (nvmep_qid_count_mappers(entry, true) >= NVMEP_MAX_MAPPERS) {
 		err = -ENOSPC;
-	} else if (!nvmep_qid_has_mapper(entry, task_tgid(current))) {
-		mapper->process = get_pid(task_tgid(current));
-		mapper->next = entry->mappers;
-		entry->mappers = mapper;
-		mapper = NULL;
+	} else if (mapper) {
+		mapper->uid = current_euid();
+	} else {
+		fresh->process = get_pid(task_tgid(current));
+		fresh->uid = current_euid();
+		fresh->next = entry->mappers;
+		entry->mappers = fresh;
+		fresh = NULL;
 	}
 	spin_unlock(&qids->quarantine->lock);
-	kfree(mapper);
+	kfree(fresh);
 	return err;
 }
 
@@ -541,13 +550,21 @@ static unsigned int nvmep_qid_find_cpu(struct nvmep_qids *qids)
 	return 0;
 }
 
+/*
+ * Has the caller, as its user, mapped the doorbells?  Of an identifier that is not
+ * quarantined no other process is recorded.
+ */
+static bool nvmep_qid_own(const struct nvmep_qid *entry)
+{
+	return entry->mappers && uid_eq(entry->mappers->uid, current_euid());
+}
+
 /* Is @a a better choice than @b for a peer? */
 static bool nvmep_qid_preferred(struct nvmep_qids *qids, unsigned int a,
 				unsigned int b)
 {
 	const struct nvmep_qid *entry = qids->quarantine->qids;
-	/* Of one that is not quarantined, only the caller is recorded. */
-	bool own_a = entry[a].mappers, own_b = entry[b].mappers;
+	bool own_a = nvmep_qid_own(&entry[a]), own_b = nvmep_qid_own(&entry[b]);
 
 	if (own_a != own_b)
 		return own_a;

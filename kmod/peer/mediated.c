@@ -523,7 +523,7 @@ static int nvmep_tenant_reserve(struct nvmep_tenant *tenant, u64 bytes)
 
 	mutex_lock(&tenant->mutex);
 	err = nvmep_tenant_may_add(tenant);
-	if (!err && !nvmep_mediator_map(tenant, bytes))
+	if (!err && !nvmep_account_map(tenant, bytes))
 		err = -ENOSPC;
 	mutex_unlock(&tenant->mutex);
 	return err;
@@ -590,7 +590,7 @@ struct nvmep_buf *nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
 	}
 	buf = nvmep_tenant_import(tenant, cmd, dmabuf);
 	if (IS_ERR(buf))
-		nvmep_mediator_unmap(tenant, dmabuf->size);
+		nvmep_account_unmap(tenant, dmabuf->size);
 	dma_buf_put(dmabuf);
 	return buf;
 }
@@ -651,7 +651,7 @@ int nvmep_tenant_buf_remove(struct nvmep_tenant *tenant, u32 slot,
 	/* Here: another reference may be held over a wait for the exporter. */
 	nvmep_buf_detach(buf);
 	nvmep_tenant_free_slot(tenant, slot);
-	nvmep_mediator_unmap(tenant, buf->dmabuf->size);
+	nvmep_account_unmap(tenant, buf->dmabuf->size);
 	nvmep_buf_put(buf);
 	return 0;
 }

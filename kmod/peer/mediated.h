@@ -16,6 +16,8 @@
  *	ring	write the doorbells of the shared queue pairs
  *
  * mediator.c	the mediator: shared queue pairs, pass, timeouts, stop
+ * account.c	what the tenants of one user have and use together
+ * read_budget.c	limits of slow reads, without kernel state
  * mediated.c	the tenant: windows, buffers, creation and end
  * mediate.c	check and build of one command, without kernel state
  *
@@ -54,6 +56,7 @@
 
 #include "core/ctrl.h"
 #include "mediate.h"
+#include "read_budget.h"
 #include "relay.h"
 
 struct file;
@@ -139,6 +142,34 @@ struct nvmep_tenant_command {
 };
 
 /**
+ * struct nvmep_reader - slow reads of device memory of one user, by one thread
+ * @node: readers->lock: in readers->list
+ * @uid: const: the user
+ * @accounts: readers->lock: of the user, on the controllers that the thread polls
+ * @reads: readers->lock: see struct nvmep_user_reads
+ *
+ * It outlives its last account until its reads do not matter any more.
+ */
+struct nvmep_reader {
+	struct list_head node;
+	kuid_t uid;
+	unsigned int accounts;
+	struct nvmep_user_reads reads;
+};
+
+/**
+ * struct nvmep_readers - the slow reads of one thread
+ * @lock: guards all below
+ * @list: by user
+ * @until: of all users: see nvmep_reads_add()
+ */
+struct nvmep_readers {
+	spinlock_t lock;	/* all below */
+	struct list_head list;
+	u64 until;
+};
+
+/**
  * struct nvmep_account - what the tenants of one user have together
  * @node: mediator->lock: in mediator->accounts
  * @uid: const: the user
@@ -146,13 +177,9 @@ struct nvmep_tenant_command {
  * @mapped: mediator->lock: bytes of the dma-bufs that are mapped for them
  * @slots: mediator->lock: commands on the shared queue pairs
  * @bytes: mediator->lock: that these transfer
- * @read_until: mediator->lock: nanoseconds: the time of slow reads, scaled so that
- *	what a second allows is a second.  A tenant that has read slowly makes none
- *	that would begin more than a second before it
- * @spared_until: mediator->lock: nanoseconds: a slow read was not counted; until
- *	then the others are
+ * @reader: const: slow reads of the user
  *
- * It outlives its last tenant until both have passed.
+ * It outlives its last tenant until its buffers have gone.
  */
 struct nvmep_account {
 	struct list_head node;
@@ -161,8 +188,7 @@ struct nvmep_account {
 	u64 mapped;
 	unsigned int slots;
 	u64 bytes;
-	u64 read_until;
-	u64 spared_until;
+	struct nvmep_reader *reader;
 };
 
 /**
@@ -193,8 +219,7 @@ struct nvmep_account {
  * @zeroes: mediator->lock: a Write Zeroes is in flight
  * @turn: mediator->lock: its turn goes on in the next pass
  * @deficit: mediator->lock: bytes that it may submit in its turn
- * @slow_until: mediator->lock: nanoseconds: it, or its user before it was created,
- *	has read slowly, and the time of the user counts until then
+ * @slow_until: mediator->lock: nanoseconds: see nvmep_reads_add()
  * @slots: mediator->lock: commands on the shared queue pairs
  * @bytes: mediator->lock: that these transfer
  * @commands: const: array of @depth
@@ -294,6 +319,7 @@ struct nvmep_shared {
  * struct nvmep_mediator - the mediated queue pairs of one controller
  * @ctrl: const
  * @poller: const: the thread
+ * @readers: const: of @poller
  * @poller_node: poller->lock: in poller->mediators while there are users
  * @mutex: serializes creation and deletion of @shared; guards @users
  * @users: @mutex: tenants
@@ -316,6 +342,7 @@ struct nvmep_shared {
 struct nvmep_mediator {
 	struct nvmep_ctrl *ctrl;
 	struct nvmep_poller *poller;
+	struct nvmep_readers *readers;
 	struct list_head poller_node;
 	struct mutex mutex;	/* creation and deletion of @shared */
 	unsigned int users;
@@ -334,9 +361,19 @@ struct nvmep_mediator {
 	struct work_struct work;
 };
 
+/* account.c */
+void nvmep_readers_init(struct nvmep_readers *readers);
+void nvmep_readers_free(struct nvmep_readers *readers);
+int nvmep_account_get(struct nvmep_mediator *mediator,
+		      struct nvmep_tenant *tenant);
+void nvmep_account_put(struct nvmep_tenant *tenant);
+void nvmep_accounts_free(struct nvmep_mediator *mediator);
+bool nvmep_account_map(struct nvmep_tenant *tenant, u64 bytes);
+void nvmep_account_unmap(struct nvmep_tenant *tenant, u64 bytes);
+bool nvmep_account_may_read(struct nvmep_tenant *tenant, u64 now);
+bool nvmep_account_read(struct nvmep_tenant *tenant, u64 began, u64 took);
+
 /* mediator.c */
-bool nvmep_mediator_map(struct nvmep_tenant *tenant, u64 bytes);
-void nvmep_mediator_unmap(struct nvmep_tenant *tenant, u64 bytes);
 int nvmep_mediator_join(struct nvmep_tenant *tenant);
 void nvmep_mediator_leave(struct nvmep_tenant *tenant);
 int nvmep_mediator_start(struct nvmep_mediator *mediator, u32 generation);

@@ -36,12 +36,6 @@
 /* Bytes on the shared queue pairs with which no further command is sent. */
 #define NVMEP_SHARED_BYTES	SZ_16M
 
-/* A read of memory of a device that takes longer counts. */
-#define NVMEP_SLOW_READ_NS	(20 * NSEC_PER_USEC)
-
-/* How long a slow read matters. */
-#define NVMEP_SLOW_MEMORY_NS	(10 * (u64)NSEC_PER_SEC)
-
 /* Commands that one pass completes to tenants: it holds spinlocks. */
 #define NVMEP_PASS_COMPLETIONS	256
 
@@ -51,141 +45,6 @@
 /* How long commands may take to end after their Abort. */
 #define NVMEP_ABORT_WAIT_MS	1000
 #define NVMEP_ABORT_POLL_MS	10
-
-static unsigned int mediated_read_ms = 100;
-module_param(mediated_read_ms, uint, 0644);
-MODULE_PARM_DESC(mediated_read_ms,
-		 "milliseconds of a second for slow reads of device memory of one user's mediated queue pairs");
-
-static unsigned int mediated_mapped = 256;
-module_param(mediated_mapped, uint, 0644);
-MODULE_PARM_DESC(mediated_mapped,
-		 "GiB of buffers of one user's mediated queue pairs on a controller");
-
-/* --- accounts of users ---------------------------------------------------- */
-
-static struct nvmep_account *
-nvmep_account_find(const struct nvmep_mediator *mediator, kuid_t uid)
-{
-	struct nvmep_account *account;
-
-	lockdep_assert_held(&mediator->lock);
-
-	list_for_each_entry(account, &mediator->accounts, node)
-		if (uid_eq(account->uid, uid))
-			return account;
-	return NULL;
-}
-
-/* Frees those that matter no more. */
-static void nvmep_accounts_expire(struct nvmep_mediator *mediator, u64 now)
-{
-	struct nvmep_account *account, *next;
-
-	lockdep_assert_held(&mediator->lock);
-
-	list_for_each_entry_safe(account, next, &mediator->accounts, node) {
-		if (account->tenants || account->mapped ||
-		    max(account->read_until, account->spared_until) > now)
-			continue;
-		list_del(&account->node);
-		kfree(account);
-	}
-}
-
-static int nvmep_account_get(struct nvmep_mediator *mediator,
-			     struct nvmep_tenant *tenant)
-{
-	struct nvmep_account *fresh, *account;
-
-	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
-	if (!fresh)
-		return -ENOMEM;
-	fresh->uid = tenant->qp->uid;
-	spin_lock(&mediator->lock);
-	nvmep_accounts_expire(mediator, ktime_get_ns());
-	account = nvmep_account_find(mediator, fresh->uid);
-	if (!account) {
-		account = fresh;
-		fresh = NULL;
-		list_add_tail(&account->node, &mediator->accounts);
-	}
-	account->tenants++;
-	tenant->account = account;
-	tenant->slow_until = account->spared_until;
-	spin_unlock(&mediator->lock);
-	kfree(fresh);
-	return 0;
-}
-
-static void nvmep_account_put(struct nvmep_tenant *tenant)
-{
-	spin_lock(&tenant->mediator->lock);
-	tenant->account->tenants--;
-	spin_unlock(&tenant->mediator->lock);
-}
-
-/**
- * nvmep_mediator_map() - count a buffer of a tenant
- * @tenant: has not left the mediator
- * @bytes: of the buffer, not 0
- *
- * Mappings take addresses of the IOMMU, which the CPU's I/O needs as well.
- *
- * Return: whether the limit of the user allows it.
- */
-bool nvmep_mediator_map(struct nvmep_tenant *tenant, u64 bytes)
-{
-	u64 limit = (u64)READ_ONCE(mediated_mapped) << 30;
-	struct nvmep_account *account = tenant->account;
-	bool allowed;
-
-	spin_lock(&tenant->mediator->lock);
-	allowed = bytes <= limit && account->mapped <= limit - bytes;
-	if (allowed)
-		account->mapped += bytes;
-	spin_unlock(&tenant->mediator->lock);
-	return allowed;
-}
-
-/**
- * nvmep_mediator_unmap() - undo nvmep_mediator_map()
- * @tenant: the tenant, which may have left the mediator
- * @bytes: of the buffer
- */
-void nvmep_mediator_unmap(struct nvmep_tenant *tenant, u64 bytes)
-{
-	spin_lock(&tenant->mediator->lock);
-	tenant->account->mapped -= bytes;
-	spin_unlock(&tenant->mediator->lock);
-}
-
-/* A tenant without slow reads is not concerned by those of others of its user. */
-static bool nvmep_tenant_may_read(const struct nvmep_tenant *tenant, u64 now)
-{
-	return READ_ONCE(mediated_read_ms) &&
-	       (tenant->slow_until <= now ||
-		tenant->account->read_until < now + NSEC_PER_SEC);
-}
-
-/*
- * The first slow read of a user counts nothing: an interrupt may have come
- * between.
- */
-static void nvmep_tenant_read_slowly(struct nvmep_tenant *tenant, u64 began,
-				     u64 took)
-{
-	struct nvmep_account *account = tenant->account;
-	unsigned int ms = READ_ONCE(mediated_read_ms);
-	u64 until = began + took + NVMEP_SLOW_MEMORY_NS;
-
-	if (account->spared_until <= began)
-		account->spared_until = until;
-	else if (ms)
-		account->read_until = max(account->read_until, began) +
-				      div_u64(took * MSEC_PER_SEC, ms);
-	tenant->slow_until = until;
-}
 
 /* --- shared queue pairs --------------------------------------------------- */
 
@@ -554,10 +413,7 @@ static bool nvmep_tenant_read_word(struct nvmep_tenant *tenant,
 	readl(buf->word);
 	took = ktime_get_ns() - began;
 	nvmep_count(&tenant->stats.busy_ns, took);
-	if (took <= NVMEP_SLOW_READ_NS)
-		return false;
-	nvmep_tenant_read_slowly(tenant, began, took);
-	return true;
+	return nvmep_account_read(tenant, began, took);
 }
 
 /* The work does the rest, as after an invalidation. */
@@ -583,7 +439,7 @@ static bool nvmep_command_read_word(const struct nvmep_tenant_command *command)
 	/* Its memory may not respond any more. */
 	if (nvmep_buf_invalid(buf))
 		return false;
-	if (!nvmep_tenant_may_read(tenant, began)) {
+	if (!nvmep_account_may_read(tenant, began)) {
 		nvmep_tenant_end_buffer(tenant, buf);
 		return false;
 	}
@@ -617,10 +473,10 @@ static bool nvmep_command_order(const struct nvmep_mediator *mediator,
 
 /*
  * Publishes what nvmep_shared_reap() has found, or the first part of it, up to a
- * slow read: others may take the locks before the next one.  Returns whether it
- * found any.
+ * slow read: others may take the locks before the next one.
  */
-static bool nvmep_mediator_publish(struct nvmep_mediator *mediator)
+static enum nvmep_relay_seen
+nvmep_mediator_publish(struct nvmep_mediator *mediator)
 {
 	struct nvmep_tenant_command *command, *next;
 	unsigned int count = 0;
@@ -634,7 +490,9 @@ static bool nvmep_mediator_publish(struct nvmep_mediator *mediator)
 		slow = nvmep_command_order(mediator, command);
 		nvmep_command_finish(command);
 	}
-	return count;
+	if (slow)
+		return NVMEP_RELAY_SLOW;
+	return count ? NVMEP_RELAY_ACTIVE : NVMEP_RELAY_CLOSED;
 }
 
 /* --- stop of the controller ----------------------------------------------- */
@@ -1285,14 +1143,12 @@ static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
 
 /*
  * The tenant whose turn it is comes first, also in the next pass; before it those
- * that got nothing because their users have their shares: what these give back
- * is for them, not for the tenants that had it.
+ * whose turn goes on, or begins, once their users have less than their shares.
  */
 static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediator)
 {
 	struct nvmep_round round = { };
 	struct nvmep_qp *qp, *last;
-	unsigned int before;
 	LIST_HEAD(waiting);
 	int err = 0;
 
@@ -1302,11 +1158,10 @@ static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediato
 	do {
 		qp = list_first_entry(&mediator->tenants, struct nvmep_qp,
 				      relay.node);
-		before = round.taken;
 		err = nvmep_tenant_pass(qp->tenant, &round);
 		if (err == -ESHUTDOWN)
 			list_del_init(&qp->relay.node);
-		else if (err == -EDQUOT && round.taken == before)
+		else if (err == -EDQUOT)
 			list_move_tail(&qp->relay.node, &waiting);
 		else if (err != -EBUSY)
 			list_move_tail(&qp->relay.node, &mediator->tenants);
@@ -1320,8 +1175,8 @@ static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediato
 
 /* --- the pass ------------------------------------------------------------- */
 
-/* Returns whether commands have completed. */
-static bool nvmep_mediator_reap(struct nvmep_mediator *mediator)
+/* Returns NVMEP_RELAY_CLOSED unless commands have completed. */
+static enum nvmep_relay_seen nvmep_mediator_reap(struct nvmep_mediator *mediator)
 {
 	unsigned int i;
 
@@ -1337,9 +1192,8 @@ static bool nvmep_mediator_reap(struct nvmep_mediator *mediator)
 static enum nvmep_relay_seen
 nvmep_mediator_pass_locked(struct nvmep_mediator *mediator)
 {
-	enum nvmep_relay_seen seen = NVMEP_RELAY_CLOSED;
+	enum nvmep_relay_seen completed, seen = NVMEP_RELAY_CLOSED;
 	struct nvmep_flushes *flushes;
-	bool completed;
 
 	lockdep_assert_held(&mediator->lock);
 
@@ -1354,9 +1208,9 @@ nvmep_mediator_pass_locked(struct nvmep_mediator *mediator)
 		seen = NVMEP_RELAY_IDLE;
 	if (nvmep_mediator_must_ring(mediator))
 		nvmep_mediator_ring(mediator);
-	if (completed)
-		return NVMEP_RELAY_ACTIVE;
-	return mediator->in_flight ? max(seen, NVMEP_RELAY_IDLE) : seen;
+	if (mediator->in_flight)
+		seen = max(seen, NVMEP_RELAY_IDLE);
+	return max(seen, completed);
 }
 
 /**
@@ -1603,6 +1457,7 @@ nvmep_mediator_alloc(struct nvmep_ctrl *ctrl, struct nvmep_poller *poller)
 		return NULL;
 	mediator->ctrl = ctrl;
 	mediator->poller = poller;
+	mediator->readers = nvmep_poller_readers(poller);
 	mediator->lost = true;
 	INIT_LIST_HEAD(&mediator->poller_node);
 	mutex_init(&mediator->mutex);
@@ -1832,8 +1687,6 @@ void nvmep_mediator_free(struct nvmep_peers *peers)
 
 	if (!mediator)
 		return;
-	spin_lock(&mediator->lock);
-	nvmep_accounts_expire(mediator, U64_MAX);
-	spin_unlock(&mediator->lock);
+	nvmep_accounts_free(mediator);
 	kfree(mediator);
 }

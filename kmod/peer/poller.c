@@ -66,6 +66,7 @@
  * @qps: @lock: queue pairs in relay mode, by relay.node
  * @mediators: @lock: those that have mediated queue pairs, by poller_node
  * @asleep: of the thread: the status pages say that it sleeps
+ * @readers: slow reads of device memory, by user
  * @kicked: does not sleep next time
  * @active_ns: of the thread: when it last found a new value
  * @checked_ns: of the thread: when it last checked its binding
@@ -82,6 +83,7 @@ struct nvmep_poller {
 	spinlock_t lock;	/* the lists, the status pages */
 	struct list_head qps;
 	struct list_head mediators;
+	struct nvmep_readers readers;
 	bool asleep;
 	bool kicked;
 	u64 active_ns;
@@ -234,16 +236,38 @@ static void nvmep_poller_store_asleep(struct nvmep_qp *qp, bool asleep)
 	WRITE_ONCE(status->poller_asleep, cpu_to_le32(asleep));
 }
 
-/* A queue pair that is closed stays off the list until it is LIVE again. */
-static enum nvmep_relay_seen nvmep_poller_pass(struct nvmep_poller *poller)
+/*
+ * Up to a slow read: others may take the lock before the next one.  The mediators
+ * behind it come before it in the next pass.
+ */
+static enum nvmep_relay_seen
+nvmep_poller_pass_mediators(struct nvmep_poller *poller)
 {
 	enum nvmep_relay_seen seen, most = NVMEP_RELAY_CLOSED;
 	struct nvmep_mediator *mediator;
+
+	lockdep_assert_held(&poller->lock);
+
+	list_for_each_entry(mediator, &poller->mediators, poller_node) {
+		seen = nvmep_mediator_pass(mediator);
+		most = max(most, seen);
+		if (seen == NVMEP_RELAY_SLOW) {
+			list_move_tail(&mediator->poller_node,
+				       &poller->mediators);
+			break;
+		}
+	}
+	return most;
+}
+
+/* A queue pair that is closed stays off the list until it is LIVE again. */
+static enum nvmep_relay_seen nvmep_poller_pass(struct nvmep_poller *poller)
+{
+	enum nvmep_relay_seen seen, most;
 	struct nvmep_qp *qp, *next;
 
 	spin_lock(&poller->lock);
-	list_for_each_entry(mediator, &poller->mediators, poller_node)
-		most = max(most, nvmep_mediator_pass(mediator));
+	most = nvmep_poller_pass_mediators(poller);
 	list_for_each_entry_safe(qp, next, &poller->qps, relay.node) {
 		seen = nvmep_relay_poll(qp);
 		if (seen == NVMEP_RELAY_CLOSED)
@@ -291,7 +315,7 @@ static void nvmep_poller_count(struct nvmep_poller *poller,
 			       enum nvmep_relay_seen seen, u64 began)
 {
 	WRITE_ONCE(poller->passes, poller->passes + 1);
-	if (seen != NVMEP_RELAY_ACTIVE)
+	if (seen < NVMEP_RELAY_ACTIVE)
 		return;
 	poller->active_ns = began;
 	WRITE_ONCE(poller->active, poller->active + 1);
@@ -352,6 +376,17 @@ void nvmep_poller_kick(struct nvmep_poller *poller)
 {
 	WRITE_ONCE(poller->kicked, true);
 	wake_up_process(poller->task);
+}
+
+/**
+ * nvmep_poller_readers() - the slow reads of a thread
+ * @poller: the thread
+ *
+ * Return: what the mediators that it polls count there.
+ */
+struct nvmep_readers *nvmep_poller_readers(struct nvmep_poller *poller)
+{
+	return &poller->readers;
 }
 
 /* --- queue pairs --------------------------------------------------------- */
@@ -445,6 +480,7 @@ static struct nvmep_poller *nvmep_poller_create(int node)
 	spin_lock_init(&poller->lock);
 	INIT_LIST_HEAD(&poller->qps);
 	INIT_LIST_HEAD(&poller->mediators);
+	nvmep_readers_init(&poller->readers);
 	task = kthread_create_on_node(nvmep_poller_thread, poller, node,
 				      "nvmep-poller/%d", node);
 	if (IS_ERR(task)) {
@@ -462,6 +498,7 @@ static void nvmep_poller_end(struct nvmep_poller *poller)
 	if (!poller)
 		return;
 	kthread_stop(poller->task);
+	nvmep_readers_free(&poller->readers);
 	kfree(poller);
 }
 

@@ -27,6 +27,7 @@
 #include <linux/moduleparam.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 #include <linux/wait_bit.h>
 
 #include "core/ctrl.h"
@@ -817,6 +818,21 @@ module_param(mediated_total, uint, 0644);
 MODULE_PARM_DESC(mediated_total,
 		 "mediated queue pairs of all users on a controller");
 
+/*
+ * Users that exist by a user namespace which a user other than root has created
+ * count as that one.
+ */
+static kuid_t nvmep_current_user(void)
+{
+	const struct user_namespace *ns = current_user_ns();
+
+	if (ns == &init_user_ns)
+		return current_uid();
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	return uid_eq(ns->owner, GLOBAL_ROOT_UID) ? current_uid() : ns->owner;
+}
+
 /* The user that creates them: a process that gets the file creates none. */
 static int nvmep_qp_check_user(struct nvmep_qp *qp)
 {
@@ -828,7 +844,7 @@ static int nvmep_qp_check_user(struct nvmep_qp *qp)
 
 	if (!nvmep_qp_mediated(qp))
 		return 0;
-	qp->uid = current_uid();
+	qp->uid = nvmep_current_user();
 	list_for_each_entry(other, &peers->qps, node) {
 		if (!nvmep_qp_mediated(other))
 			continue;

@@ -13,6 +13,7 @@ struct nvmep_host_pages;
 struct nvmep_mediator;
 struct nvmep_poller;
 struct nvmep_qp;
+struct nvmep_readers;
 struct seq_file;
 
 /* Bytes from the tail word to the head word: a cache line for each. */
@@ -65,11 +66,13 @@ struct nvmep_relay {
  * @NVMEP_RELAY_CLOSED: no register may be written until nvmep_relay_open()
  * @NVMEP_RELAY_IDLE: no new value
  * @NVMEP_RELAY_ACTIVE: a doorbell was written
+ * @NVMEP_RELAY_SLOW: the same, and memory of a device was read, which took long
  */
 enum nvmep_relay_seen {
 	NVMEP_RELAY_CLOSED,
 	NVMEP_RELAY_IDLE,
 	NVMEP_RELAY_ACTIVE,
+	NVMEP_RELAY_SLOW,
 };
 
 /* relay.c */
@@ -91,5 +94,6 @@ void nvmep_poller_remove(struct nvmep_qp *qp);
 void nvmep_poller_add_mediator(struct nvmep_mediator *mediator);
 void nvmep_poller_remove_mediator(struct nvmep_mediator *mediator);
 void nvmep_poller_kick(struct nvmep_poller *poller);
+struct nvmep_readers *nvmep_poller_readers(struct nvmep_poller *poller);
 
 #endif /* _NVMEP_RELAY_H */

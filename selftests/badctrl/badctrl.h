@@ -274,6 +274,7 @@ enum badctrl_mode {
  *	the write was refused, otherwise with success
  * @BADCTRL_CUT: the power of the namespaces in the argument, by bit, is cut during the command:
  *	if it is one of theirs, some of its blocks are written, and it fails
+ * @BADCTRL_DROP: no completion at all: Abort does not find it, and Delete SQ does not complete it
  */
 enum badctrl_action {
 	BADCTRL_COUNT = 0,
@@ -291,6 +292,7 @@ enum badctrl_action {
 	BADCTRL_TORN = 12,
 	BADCTRL_STRAY = 13,
 	BADCTRL_CUT = 14,
+	BADCTRL_DROP = 15,
 };
 
 #endif /* BADCTRL_H */

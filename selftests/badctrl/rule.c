@@ -131,6 +131,8 @@ void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_comman
 	case BADCTRL_HOLD:
 		bad_held_add(ctrl, sqid, command);
 		break;
+	case BADCTRL_DROP:
+		break;
 	case BADCTRL_STATUS:
 		bad_queue_complete(ctrl, sqid, command->cid, argument, 0, false);
 		break;

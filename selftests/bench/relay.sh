@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Cost of relay mode, in a guest whose clock counts instructions:
+# Cost of relay and mediated mode, in a guest whose clock counts instructions:
 # selftests/run --icount -- /selftests/bench/relay.sh
 #
 # Prints the output of relay_cost, and that of watch_cost for idle queue pairs in relay mode:

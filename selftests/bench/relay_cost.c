@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Cost and wake-up time of relay mode, in a guest with one processor whose clock counts
- * instructions (selftests/run --icount).
+ * Cost and wake-up time of relay mode, and cost of mediated mode, in a guest with one processor whose
+ * clock counts instructions (selftests/run --icount).
  *
  * usage: relay_cost
  *
@@ -12,14 +12,19 @@
  *			10 ms after the last doorbell: that of 95 of 100 stores is shorter
  *  cold_us		the same, later
  *  kick_us		the same, with a kick
+ *  mediated		as "instructions", in mediated mode: from the tail to the doorbell, and from the entry
+ *			of the controller to that of the queue pair
  */
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "nptest.h"
+#include "tenant.h"
 
 #define ENTRIES		64U
 #define BATCH		32U
@@ -71,24 +76,27 @@ static uint64_t doorbell_writes(const struct np_qp *qp)
 	return info.cpu_doorbell_writes;
 }
 
-static void run_batch(struct np_qp *qp, const struct np_buffer *buffer)
+static void run_batch(struct np_qp *qp, const struct np_command *command)
 {
-	int ret = np_qp_submit_reads(qp, BATCH, buffer, NP_PAGE);
 	unsigned int i;
+	int ret;
 
+	for (i = 0; i < BATCH; i++)
+		np_qp_put(qp, command);
+	ret = np_qp_ring_doorbell(qp);
 	for (i = 0; i < BATCH && !ret; i++)
 		ret = np_qp_reap(qp, NULL, NP_TIMEOUT_MS);
 	if (ret)
 		die("read", ret);
 }
 
-static double instructions(struct np_qp *qp, const struct np_buffer *buffer)
+static double instructions(struct np_qp *qp, const struct np_command *command)
 {
 	unsigned long long before = busy_ns();
 	unsigned int i;
 
 	for (i = 0; i < BATCHES; i++)
-		run_batch(qp, buffer);
+		run_batch(qp, command);
 	return (double)(busy_ns() - before) / INSTRUCTION_NS / (BATCHES * BATCH);
 }
 
@@ -146,24 +154,57 @@ static double usual_us(struct np_qp *qp, unsigned int idle_ms, bool with_kick)
 	return (double)took[SAMPLES * 95 / 100] / 1000;
 }
 
-int main(void)
+static void measure_relay(const struct np_ctrl *ctrl)
 {
+	struct np_command command;
 	struct np_buffer buffer;
-	struct np_ctrl ctrl;
 	struct np_qp qp;
 	int ret;
 
 	np_qp_set_mode(NVME_PEER_MODE_RELAY);
-	ret = np_ctrl_open(&ctrl, "np0") ?: np_buffer_open(&buffer, ctrl.fd, 2, 0) ?:
-	      np_qp_open(&qp, ctrl.fd, ENTRIES);
+	ret = np_buffer_open(&buffer, ctrl->fd, 2, 0) ?: np_qp_open(&qp, ctrl->fd, ENTRIES);
 	if (ret)
-		die("np0", ret);
-	report("instructions", instructions(&qp, &buffer), 150);
+		die("relay mode", ret);
+	np_command_rw(&command, &buffer, NVMEPEER_OP_READ, NP_AREA(9), 0, NP_PAGE);
+	report("instructions", instructions(&qp, &command), 150);
 	report("warm_us", usual_us(&qp, 1, false), 100);
 	report("cold_us", usual_us(&qp, 40, false), 1100);
 	report("kick_us", usual_us(&qp, 40, true), 100);
 	np_qp_close(&qp);
 	np_buffer_close(&buffer);
+}
+
+static void measure_mediated(const struct np_ctrl *ctrl)
+{
+	int disk = np_open_node(ctrl, "/dev/nvmep%dn1", O_RDONLY);
+	struct np_command command;
+	struct np_memory memory;
+	struct np_qp qp;
+	uint32_t window;
+	int ret;
+
+	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
+	ret = np_memory_alloc(&memory, ctrl->fd) ?: np_qp_open(&qp, ctrl->fd, ENTRIES);
+	if (!ret)
+		ret = np_buf_add(&qp, memory.fd, 0, &memory.slot) ?: np_window_add(&qp, disk, 0, 0, &window);
+	if (ret)
+		die("mediated mode", ret);
+	command = np_window_command(NVMEPEER_OP_READ, window, 0, NP_PAGE / NP_BLOCK, memory.slot, 0);
+	report("mediated", instructions(&qp, &command), 1500);
+	np_qp_close(&qp);
+	np_memory_free(&memory);
+	close(disk);
+}
+
+int main(void)
+{
+	struct np_ctrl ctrl;
+	int ret = np_ctrl_open(&ctrl, "np0");
+
+	if (ret)
+		die("np0", ret);
+	measure_relay(&ctrl);
+	measure_mediated(&ctrl);
 	np_ctrl_close(&ctrl);
 	return failed;
 }

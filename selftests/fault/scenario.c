@@ -731,6 +731,9 @@ const struct scenario scenarios[] = {
 	{ "QP_CREATE", FAULT_CALLER, NULL, create_qp },
 	{ "QP_CREATE in a buffer", FAULT_CALLER, make_imported, create_qp_in_buffer },
 	{ "QP_CREATE of a mediated queue pair", FAULT_CALLER, allow_mixed_modes, create_mediated_qp },
+	/* Of the calls below, new slabs allocate as well, in some rounds: so not every n comes to a place. */
+	{ "QP_CREATE of a mediated queue pair (near)", FAULT_CALLER, allow_mixed_modes, create_mediated_qp,
+	  .near = true },
 	{ "WINDOW_ADD", FAULT_CALLER, make_mediated_qp, add_window },
 	{ "BUF_ADD", FAULT_CALLER, make_mediated_qp, add_buffer },
 	{ "BUF_ADD of a device's memory", FAULT_CALLER, make_mediated_qp_and_device_buffer, add_buffer },

@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -262,6 +264,72 @@ TEST_F(bad_mediated, commands_of_a_deleted_queue_pair_are_aborted)
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 }
 
+/* The controller does not complete it with its queue either. */
+TEST_F(bad_mediated, dropped_command_ends_with_its_queue_pair)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_DROP, 0, 1));
+	EXPECT_EQ(ABORTED_SQ, run(self, NVMEPEER_OP_READ));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+}
+
+/* It would complete in the ring of after the re-arm. */
+TEST_F(bad_mediated, recovery_waits_for_commands_in_flight)
+{
+	struct np_export control;
+
+	ASSERT_EQ(0, np_export_open(&control, self->qp.fd, NVME_PEER_EXPORT_CONTROL, 0));
+	ASSERT_EQ(0, hang_one(self, 1));
+	((volatile struct nvme_peer_control *)control.at)->quiesce = 1;
+	EXPECT_EQ(-ETIMEDOUT, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, 700));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+	np_export_close(&control);
+}
+
+/**
+ * struct writer - a thread that writes a file
+ */
+struct writer {
+	const char *path;
+	const char *text;
+	int ret;
+	pthread_t thread;
+};
+
+static void *write_file(void *argument)
+{
+	struct writer *writer = argument;
+
+	writer->ret = np_write_file(writer->path, writer->text);
+	return NULL;
+}
+
+/* Another scheduler is chosen while a command is in flight: until that ends, none begins. */
+TEST_F(bad_mediated, commands_wait_while_io_is_frozen)
+{
+	struct np_command command = read_one(self);
+	struct writer writer = { .text = "mq-deadline" };
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/scheduler", self->bad.ctrl.instance);
+	writer.path = path;
+	ASSERT_EQ(0, hang_one(self, 1));
+	ASSERT_EQ(0, pthread_create(&writer.thread, NULL, write_file, &writer));
+	np_sleep_ms(300);
+	np_qp_put(&self->qp, &command);
+	ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
+	EXPECT_EQ(-ETIMEDOUT, np_qp_reap(&self->qp, NULL, 300));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	pthread_join(writer.thread, NULL);
+	EXPECT_EQ(0, writer.ret);
+	EXPECT_EQ(0, np_write_file(path, "none"));
+}
+
 /* A command hangs, and an admin command of the recovery of its shared queue pair fails. */
 static void check_failed_recovery(struct __test_metadata *_metadata, FIXTURE_DATA(bad_mediated) *self,
 				  uint8_t opcode)
@@ -482,6 +550,163 @@ TEST_F(bad_mediated, queue_pairs_of_a_user_take_turns)
 		np_qp_close(&busy[n]);
 	}
 	np_qp_set_shares(0, 0);
+}
+
+/* --- many tenants, one of them hostile ------------------------------------------- */
+
+#define TENANTS		64U
+#define RING		1024U
+#define SECONDS		6
+
+/**
+ * struct hostile - a thread that does what it can to the other tenants
+ * @rounds: number of rounds so far
+ */
+struct hostile {
+	struct np_qp qp;
+	const struct np_memory *memory;
+	uint32_t window;
+	unsigned int rounds;
+	atomic_bool stop;
+	pthread_t thread;
+};
+
+/* Queue pairs of different users. */
+static int open_as(struct np_qp *qp, FIXTURE_DATA(bad_mediated) *self, uid_t uid, uint32_t *slot,
+		   uint32_t *window)
+{
+	int ret = setreuid(uid, (uid_t)-1) ? -errno : 0;
+
+	ret = ret ?: np_qp_open(qp, self->bad.ctrl.fd, RING);
+	ret = ret ?: np_buf_add(qp, self->memory.fd, 0, slot);
+	ret = ret ?: np_window_add(qp, self->bad.disk, 0, 0, window);
+	return setreuid(0, (uid_t)-1) ? -errno : ret;
+}
+
+/* It rewrites its entries, floods, and pretends to reap; it removes the buffer that they name. */
+static void *be_hostile(void *argument)
+{
+	static const uint8_t opcodes[] = {
+		NVMEPEER_OP_READ, NVMEPEER_OP_FLUSH, NVMEPEER_OP_WRITE_ZEROES, 0x7f, NVMEPEER_OP_READ,
+	};
+	struct hostile *hostile = argument;
+	struct np_command *ring = hostile->qp.sq.at;
+	uint32_t slot = 1, i;
+
+	for (; !atomic_load(&hostile->stop); hostile->rounds++) {
+		for (i = 0; i < RING; i++)
+			ring[i] = np_window_command(opcodes[(i + hostile->rounds) % ARRAY_SIZE(opcodes)],
+						    hostile->window, i % 16 * 8, i % 3 ? 8 : 64, slot, 0);
+		for (i = hostile->rounds; i < hostile->rounds + 8; i++) {
+			np_store(hostile->qp.head_doorbell, i * 128 % RING);
+			np_store(hostile->qp.tail_doorbell, (i * 128 + RING - 1) % RING);
+			sched_yield();
+		}
+		if (hostile->rounds % 4)
+			continue;
+		np_buf_remove(&hostile->qp, slot);
+		np_buf_add(&hostile->qp, hostile->memory->fd, 0, &slot);
+	}
+	return NULL;
+}
+
+/* A write that hangs, and that the controller does not abort. */
+static int start_hostile(struct hostile *hostile, FIXTURE_DATA(bad_mediated) *self)
+{
+	uint32_t slot;
+	struct np_command command;
+	int ret;
+
+	ret = open_as(&hostile->qp, self, 20000, &slot, &hostile->window) ?:
+	      np_bad_rule(&self->bad, 0, NP_IO_WRITE, BADCTRL_HOLD, 0, 1) ?:
+	      np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_STATUS, NVME_SC_INTERNAL, 1);
+	if (ret)
+		return ret;
+	command = np_window_command(NVMEPEER_OP_WRITE, hostile->window, 0, 8, slot, 0);
+	np_qp_put(&hostile->qp, &command);
+	ret = np_qp_ring_doorbell(&hostile->qp) ?: np_bad_wait_word(&self->bad, BADCTRL_HELD, 1);
+	hostile->memory = &self->memory;
+	return ret ?: -pthread_create(&hostile->thread, NULL, be_hostile, hostile);
+}
+
+/**
+ * struct neighbour - a tenant that reads
+ * @put: commands put so far
+ * @reaped: completions so far
+ */
+struct neighbour {
+	struct np_qp qp;
+	struct np_command command;
+	uint32_t put;
+	uint32_t reaped;
+};
+
+/* Reaps what there is, and fills the ring. Returns 0, or the first status that is not. */
+static int serve_neighbour(struct neighbour *neighbour)
+{
+	int status;
+
+	while ((status = np_qp_reap(&neighbour->qp, NULL, 0)) == 0)
+		neighbour->reaped++;
+	while (neighbour->put - neighbour->reaped < RING - 2) {
+		np_qp_put(&neighbour->qp, &neighbour->command);
+		neighbour->put++;
+	}
+	return np_qp_ring_doorbell(&neighbour->qp) ?: status == -ETIMEDOUT ? 0 : status;
+}
+
+static uint64_t commands_of(const struct np_qp *qp)
+{
+	struct nvme_peer_qp_stats stats;
+
+	return np_qp_stats(qp, &stats) ? 0 : stats.reads + stats.writes + stats.zeroes + stats.flushes;
+}
+
+/* The others have their share of the controller, and none of their commands fails with the stuck one. */
+TEST_F_TIMEOUT(bad_mediated, one_hostile_tenant_of_64, 90)
+{
+	static struct neighbour neighbours[TENANTS - 1];
+	struct hostile hostile = { };
+	uint64_t total = 0, least = UINT64_MAX, count[TENANTS - 1];
+	uint32_t slot, window, i;
+	int64_t end;
+
+	np_qp_close(&self->qp);
+	np_qp_set_timeout(TIMEOUT_MS);
+	for (i = 0; i < TENANTS - 1; i++) {
+		ASSERT_EQ(0, open_as(&neighbours[i].qp, self, 20001 + i, &slot, &window));
+		neighbours[i].command = np_window_command(NVMEPEER_OP_READ, window, 0, 8, slot, 0);
+	}
+	ASSERT_EQ(0, start_hostile(&hostile, self));
+	for (i = 0; i < TENANTS - 1; i++)
+		ASSERT_EQ(0, serve_neighbour(&neighbours[i]));
+	for (i = 0; i < TENANTS - 1; i++)
+		count[i] = commands_of(&neighbours[i].qp);
+	total -= commands_of(&hostile.qp);
+	for (end = np_now_ms() + SECONDS * 1000; np_now_ms() < end; )
+		for (i = 0; i < TENANTS - 1; i++)
+			EXPECT_EQ(0, serve_neighbour(&neighbours[i]));
+	for (i = 0; i < TENANTS - 1; i++) {
+		count[i] = commands_of(&neighbours[i].qp) - count[i];
+		total += count[i];
+		least = count[i] < least ? count[i] : least;
+	}
+	total += commands_of(&hostile.qp);
+	atomic_store(&hostile.stop, true);
+	pthread_join(hostile.thread, NULL);
+	TH_LOG("%llu commands in all, %llu of the slowest neighbour, %u rounds of the hostile tenant",
+	       (unsigned long long)total, (unsigned long long)least, hostile.rounds);
+	EXPECT_LE(total * 95 / 100, least * TENANTS);
+	/* The queue pair that was stuck has been replaced. */
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	for (i = 0; i < TENANTS - 1; i++) {
+		EXPECT_EQ(NVME_PEER_QP_LIVE, state_of(&neighbours[i].qp));
+		np_qp_close(&neighbours[i].qp);
+	}
+	np_qp_close(&hostile.qp);
+	ASSERT_EQ(0, open_qp(&self->qp, &self->bad, &self->memory, &self->window));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
 }
 
 TEST_F(bad_mediated, queues_that_are_refused)

@@ -13,6 +13,7 @@
 #include <linux/blkpg.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -918,6 +919,50 @@ static int be_another_user(int ctrl_fd)
 	return setuid(12345) ? 1 : np_qp_open(&qp, ctrl_fd, ENTRIES) ? 2 : 0;
 }
 
+/* Becomes a user of a new user namespace, whose map another process writes. */
+static int be_subordinate_user(int answer, int go)
+{
+	char byte;
+
+	return unshare(CLONE_NEWUSER) || write(answer, "", 1) != 1 || read(go, &byte, 1) != 1 || setuid(1);
+}
+
+static int open_as_subordinate_user(int ctrl_fd, int answer, int go)
+{
+	struct np_qp first, second;
+
+	if (setresuid(12345, 12345, 12345) || np_qp_open(&first, ctrl_fd, ENTRIES))
+		return 1;
+	if (be_subordinate_user(answer, go))
+		return 2;
+	if (np_qp_open(&second, ctrl_fd, ENTRIES) != -EDQUOT)
+		return 3;
+	np_qp_close(&first);
+	return np_qp_open(&second, ctrl_fd, ENTRIES) ? 4 : 0;
+}
+
+/* A user has no more by its user namespaces than without. */
+static int use_subordinate_user(int ctrl_fd)
+{
+	int answer[2], go[2], status;
+	char map[64], byte;
+	pid_t child;
+
+	if (pipe(answer) || pipe(go))
+		return 5;
+	child = fork();
+	if (!child)
+		_exit(open_as_subordinate_user(ctrl_fd, answer[1], go[0]));
+	close(answer[1]);
+	snprintf(map, sizeof(map), "/proc/%d/uid_map", child);
+	if (child < 0 || (read(answer[0], &byte, 1) == 1 &&
+			  (np_write_file(map, "0 200000 2") || write(go[1], "", 1) != 1)))
+		return 6;
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return 7;
+	return WEXITSTATUS(status);
+}
+
 TEST_F(mediated, memory_and_number_are_limited)
 {
 	struct np_qp other;
@@ -927,6 +972,7 @@ TEST_F(mediated, memory_and_number_are_limited)
 	ASSERT_EQ(0, np_write_file(MAXIMUM, "1"));
 	EXPECT_EQ(-EDQUOT, np_qp_open(&other, self->ctrl.fd, ENTRIES));
 	EXPECT_EQ(0, np_in_child(be_another_user, self->ctrl.fd));
+	EXPECT_EQ(0, np_in_child(use_subordinate_user, self->ctrl.fd));
 	ASSERT_EQ(0, np_write_file(MAXIMUM, "64"));
 	ASSERT_EQ(0, np_write_file(TOTAL, "1"));
 	EXPECT_EQ(2, np_in_child(be_another_user, self->ctrl.fd));
@@ -940,6 +986,16 @@ TEST_F(mediated, memory_and_number_are_limited)
 }
 
 /* --- hostile tenants -------------------------------------------------------- */
+
+/* More of them, and others, by NP_HOSTILE and NP_SEED in the environment. */
+#define HOSTILE_ENTRIES	20000U
+
+static uint32_t from_environment(const char *name, uint32_t otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? (uint32_t)strtoul(value, NULL, 10) : otherwise;
+}
 
 /**
  * struct scribbler - a thread that rewrites the submission ring without a pause
@@ -957,7 +1013,7 @@ static void *scribble(void *argument)
 {
 	struct scribbler *scribbler = argument;
 	struct np_command *ring = scribbler->qp->sq.at;
-	unsigned int seed = 1;
+	unsigned int seed = from_environment("NP_SEED", 1);
 
 	while (!atomic_load(&scribbler->stop)) {
 		volatile struct np_command *entry = &ring[(unsigned int)rand_r(&seed) % ENTRIES];
@@ -1021,8 +1077,7 @@ static int be_hostile(int ctrl_fd)
 	struct np_ctrl ctrl;
 	struct np_qp qp;
 	int disk;
-	const char *count = getenv("NP_HOSTILE");
-	uint32_t rounds = count ? (uint32_t)atoi(count) : 20000;
+	const uint32_t rounds = from_environment("NP_HOSTILE", HOSTILE_ENTRIES);
 
 	if (np_ctrl_open(&ctrl, "np0"))
 		return 1;
@@ -1041,7 +1096,9 @@ static int be_hostile(int ctrl_fd)
 	return 0;
 }
 
-TEST_F_TIMEOUT(mediated, hostile_entries_harm_no_neighbour, 200)
+/* 10 ms for each entry. */
+TEST_F_TIMEOUT(mediated, hostile_entries_harm_no_neighbour,
+	       (int)(from_environment("NP_HOSTILE", HOSTILE_ENTRIES) / 100))
 {
 	int status;
 	uint32_t i;
@@ -1249,22 +1306,10 @@ static void be_busy(int answer)
 
 TEST_F(mediated, process_dies_under_load)
 {
-	int answer[2], status;
 	uint32_t i;
-	char byte;
-	pid_t child;
 
 	for (i = 0; i < ROUNDS; i++) {
-		ASSERT_EQ(0, pipe(answer));
-		child = fork();
-		if (!child)
-			be_busy(answer[1]);
-		close(answer[1]);
-		EXPECT_EQ(1, read(answer[0], &byte, 1));
-		kill(child, SIGKILL);
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		close(answer[0]);
-		EXPECT_TRUE(WIFSIGNALED(status));
+		EXPECT_EQ(0, np_kill_child(be_busy));
 		EXPECT_EQ(0, verify(self, i));
 	}
 }

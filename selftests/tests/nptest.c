@@ -884,6 +884,28 @@ int np_in_child(int (*steps)(int fd), int fd)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
 }
 
+int np_kill_child(void (*steps)(int answer))
+{
+	int answer[2], status = 0;
+	ssize_t got;
+	char byte;
+	pid_t child;
+
+	if (pipe(answer))
+		return -errno;
+	child = fork();
+	if (!child) {
+		steps(answer[1]);
+		_exit(1);
+	}
+	close(answer[1]);
+	got = read(answer[0], &byte, 1);
+	close(answer[0]);
+	if (child < 0 || kill(child, SIGKILL) || waitpid(child, &status, 0) != child)
+		return -errno;
+	return got == 1 && WIFSIGNALED(status) ? 0 : -ECHILD;
+}
+
 int np_run_on(int cpu)
 {
 	cpu_set_t set;

@@ -192,6 +192,11 @@ int np_limit_locked(uint64_t pages);
 
 /* What @steps(@fd) returns in a process of its own, 0 to 255, or a negative errno. */
 int np_in_child(int (*steps)(int fd), int fd);
+/*
+ * Kills a process that runs @steps, once they have written a byte to @answer; they do not return. Returns
+ * 0 or a negative errno.
+ */
+int np_kill_child(void (*steps)(int answer));
 
 int np_test_export(uint32_t pages, uint32_t flags);
 int np_import(int ctrl_fd, int dmabuf, uint32_t flags, struct nvme_peer_buf_import *import);

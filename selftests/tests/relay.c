@@ -656,21 +656,10 @@ static void be_busy(int answer)
 
 TEST_F(relay, process_dies_under_load)
 {
-	int answer[2], status, i;
-	char byte;
-	pid_t child;
+	int i;
 
 	for (i = 0; i < ROUNDS; i++) {
-		ASSERT_EQ(0, pipe(answer));
-		child = fork();
-		if (!child)
-			be_busy(answer[1]);
-		close(answer[1]);
-		EXPECT_EQ(1, read(answer[0], &byte, 1));
-		kill(child, SIGKILL);
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		close(answer[0]);
-		EXPECT_TRUE(WIFSIGNALED(status));
+		EXPECT_EQ(0, np_kill_child(be_busy));
 		EXPECT_EQ(0, wait_polled(self->polled + 1));
 		EXPECT_EQ(0, flush(&self->qp));
 	}

@@ -16,6 +16,7 @@
 bool kernel_warned;
 unsigned int unit_errors, unit_warned_of;
 struct task_struct *current;
+kuid_t unit_euid;
 
 static unsigned int allocations, allocated, fail_at;
 
@@ -465,6 +466,35 @@ TEST_F(qids, process_gets_its_own_identifiers_first)
 	for (i = 0; i < 3; i++)
 		EXPECT_NE(own[i], other);
 	delete(&self->ctrl, other);
+}
+
+/* What it had as another user comes last: that program may still store to its doorbells. */
+TEST_F(qids, set_user_id_program_does_not_get_those_of_its_predecessor)
+{
+	int before, own, again;
+
+	unit_euid = 1000;
+	before = create(&self->ctrl);
+	delete(&self->ctrl, before);
+	unit_euid = 0;
+	own = create(&self->ctrl);
+	EXPECT_NE(before, own);
+	delete(&self->ctrl, own);
+	EXPECT_EQ(own, create(&self->ctrl));
+	again = create(&self->ctrl);
+	EXPECT_NE(before, again);
+	delete(&self->ctrl, own);
+	delete(&self->ctrl, again);
+	unit_euid = 1000;
+	EXPECT_EQ(before, create(&self->ctrl));
+	delete(&self->ctrl, before);
+	/* Both users of the process have mapped it: the last one counts. */
+	unit_euid = 0;
+	nvmep_qid_export(&self->ctrl, (u16)before);
+	EXPECT_EQ(0, nvmep_qid_add_mapper(&self->ctrl, (u16)before));
+	nvmep_qid_unexport(&self->ctrl, (u16)before);
+	unit_euid = 1000;
+	EXPECT_NE(before, nvmep_qid_alloc(&self->ctrl, NVMEP_QID_PEER));
 }
 
 /* Those of a process that has ended wait for their turn among the rest. */
