@@ -1143,12 +1143,14 @@ static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
 
 /*
  * The tenant whose turn it is comes first, also in the next pass; before it those
- * whose turn goes on, or begins, once their users have less than their shares.
+ * that got nothing because their users have their shares: what these give back
+ * is for them, not for the tenants that had it.
  */
 static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediator)
 {
 	struct nvmep_round round = { };
 	struct nvmep_qp *qp, *last;
+	unsigned int before;
 	LIST_HEAD(waiting);
 	int err = 0;
 
@@ -1158,10 +1160,11 @@ static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediato
 	do {
 		qp = list_first_entry(&mediator->tenants, struct nvmep_qp,
 				      relay.node);
+		before = round.taken;
 		err = nvmep_tenant_pass(qp->tenant, &round);
 		if (err == -ESHUTDOWN)
 			list_del_init(&qp->relay.node);
-		else if (err == -EDQUOT)
+		else if (err == -EDQUOT && round.taken == before)
 			list_move_tail(&qp->relay.node, &waiting);
 		else if (err != -EBUSY)
 			list_move_tail(&qp->relay.node, &mediator->tenants);
