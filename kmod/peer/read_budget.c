@@ -4,7 +4,8 @@
  * thread.
  *
  * Those of other queue pairs do not end the buffers of one that reads fast.  The
- * first slow read of a user counts nothing: an interrupt may have come between.
+ * first slow read of a user counts nothing, nor do short ones up to a sum:
+ * interrupts may have come between.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -14,6 +15,9 @@
 
 /* How long a slow read matters. */
 #define NVMEP_SLOW_MEMORY_NS	(10 * (u64)NSEC_PER_SEC)
+
+/* Slow reads of a user that are not counted meanwhile, beside the first one. */
+#define NVMEP_SPARED_NS		(2 * (u64)NSEC_PER_MSEC)
 
 /* All users of a thread together have the time of so many. */
 #define NVMEP_READING_USERS	3
@@ -59,6 +63,11 @@ u64 nvmep_reads_add(struct nvmep_user_reads *user, u64 *all_until,
 
 	if (user->spared_until <= began) {
 		user->spared_until = until;
+		user->spared = 0;
+		return slow_until;
+	}
+	if (took <= NVMEP_SPARED_NS - user->spared) {
+		user->spared += took;
 		return slow_until;
 	}
 	if (ms) {

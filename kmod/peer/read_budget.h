@@ -15,12 +15,14 @@
  * @until: nanoseconds: the time that they took, scaled so that what a second
  *	allows is a second, after the time of the first one
  * @spared_until: nanoseconds: a slow read was not counted; until then the others
- *	are
+ *	are, but for @spared
+ * @spared: nanoseconds of further reads that were not counted
  * @slow_until: nanoseconds: as that of its queue pair that read slowly last
  */
 struct nvmep_user_reads {
 	u64 until;
 	u64 spared_until;
+	u64 spared;
 	u64 slow_until;
 };
 

@@ -137,6 +137,26 @@ TEST_F(reads, fast_queue_pairs_are_not_limited)
 	EXPECT_TRUE(may_read(self, 2, 0));
 }
 
+/* Interrupts between: reads whose sum is 2 ms in ten seconds are of no concern to the limits either. */
+TEST_F(reads, jitter_is_not_limited)
+{
+	unsigned int i;
+
+	for (i = 0; i < 21; i++) {
+		self->pair[0][0].slow_until = nvmep_reads_add(&self->user[0], &self->all_until, 0, ALLOWED_MS,
+							      self->now, MS / 10);
+		EXPECT_EQ(0, self->pair[0][0].slow_until);
+		self->now += 100 * MS;
+	}
+	EXPECT_EQ(0, self->user[0].until);
+	self->all_until = self->now + 100 * SECOND;
+	EXPECT_TRUE(may_read(self, 0, 0));
+	/* More than that is. */
+	EXPECT_LT(self->now, nvmep_reads_add(&self->user[0], &self->all_until, 0, ALLOWED_MS, self->now,
+					     MS / 10));
+	EXPECT_LT(self->now, self->user[0].until);
+}
+
 /* A new queue pair has the record of its user: it has no slow read that is not limited. */
 TEST_F(reads, new_queue_pair_of_a_slow_user)
 {

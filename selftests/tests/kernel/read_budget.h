@@ -7,6 +7,7 @@
 
 #define MSEC_PER_SEC		1000L
 #define NSEC_PER_SEC		1000000000L
+#define NSEC_PER_MSEC		1000000L
 #define max(a, b)		((a) > (b) ? (a) : (b))
 #define div64_u64(a, b)		((u64)(a) / (u64)(b))
 
