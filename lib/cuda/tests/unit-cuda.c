@@ -1396,6 +1396,8 @@ static bool page_tables(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int f
 	good = run_steps(queues, pages, memory, &thread) && good;
 	good = good && nvmepeer_cuda_pages_device(pages)[1].first == TABLE_SLOTS;
 	stop_disk(thread);
+	free(disk.disk);
+	free(disk.held);
 	nvmepeer_cuda_queues_close(queues);
 	nvmepeer_cuda_pages_close(pages);
 	nvmepeer_cuda_pages_close(NULL);
