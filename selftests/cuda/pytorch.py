@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""PyTorch reads and writes pages of its tensors: operators, torch.compile, CUDA graphs, and
-examples/read_pages.py.
+"""PyTorch reads and writes pages of its tensors: operators, torch.compile, CUDA graphs, page tables,
+and examples/read_pages.py.
 
 usage: disk.sh pytorch.py
 
@@ -23,6 +23,8 @@ from ktap import Results
 from nvmepeer import cuda
 
 LIMIT_S = 400
+TABLES, TABLE_PAGES, SLOTS, WANTED = 4, 256, 32, 16
+PAGE = 8192
 LAYERS, PAGES, BYTES = 32, 64, 41984	# MLA: 64 tokens of 656 bytes
 BLOCKS, BLOCK = 1 << 18, 512
 QUEUES, ENTRIES = 2, 64
@@ -168,6 +170,70 @@ def captured(results, disk):
 	rig.close()
 
 
+def page_tables(results, disk):
+	"""Wanted pages of several tables, by steps and by replays of a CUDA graph: each is in the block that the
+	step gives, also after others have taken its place; a page that does not exist fails alone."""
+	reset_fake(BLOCKS, ENTRIES)
+	generator = torch.Generator(device="cuda").manual_seed(4)
+	content = torch.randint(0, 256, (TABLES, TABLE_PAGES, PAGE), dtype=torch.uint8, device="cuda",
+				generator=generator)
+	disk.place(content)
+	cache = torch.zeros(TABLES * SLOTS, PAGE, dtype=torch.uint8, device="cuda")
+	controller, gpu = nvmepeer.Controller("nvmep0"), cuda.Gpu(0)
+	with nvmepeer.Namespace("ngp0n1") as namespace:
+		queues = cuda.Queues(controller, namespace, gpu, ENTRIES, QUEUES)
+	places = [[table * TABLE_PAGES + page for page in range(TABLE_PAGES)] for table in range(TABLES)]
+	tables = cuda.PageTables(queues, cache, places, slots=SLOTS, blocks=PAGE // BLOCK, most=WANTED)
+	rounds = [torch.stack([torch.randperm(TABLE_PAGES, device="cuda", generator=generator)[:WANTED]
+			       for _ in range(TABLES)]).int() for _ in range(40)]
+	rounds[20] = rounds[19].clone()
+	wanted, blocks, statuses = (torch.empty(TABLES, WANTED, dtype=torch.int32, device="cuda") for _ in range(3))
+	worst = torch.empty(TABLES, dtype=torch.int32, device="cuda")
+	wrong, moved = (torch.zeros(len(rounds), dtype=torch.int64, device="cuda") for _ in range(2))
+	rows = torch.arange(TABLES, device="cuda")[:, None]
+
+	def compare(number):
+		wrong[number] = (cache[blocks.long()] != content[rows, wanted.long()]).sum() + statuses.ne(0).sum()
+		wrong[number] += worst.ne(0).sum()
+
+	def count_moved(number, before):
+		moved[number] = (blocks != before).sum()
+
+	# Kernels are loaded before the disk's runs.
+	wanted.copy_(rounds[0])
+	blocks.zero_()
+	compare(0)
+	count_moved(0, blocks.clone())
+	graph = torch.cuda.CUDAGraph()
+	torch.cuda.synchronize()
+	with torch.cuda.graph(graph):
+		tables.read(wanted, blocks, statuses=statuses, worst=worst)
+	torch.cuda.synchronize()
+	with disk.serving(queues):
+		for number, one in enumerate(rounds):
+			wanted.copy_(one)
+			before = blocks.clone()
+			if number % 2:
+				graph.replay()
+			else:
+				tables.read(wanted, blocks, statuses=statuses, worst=worst)
+			compare(number)
+			count_moved(number, before)
+	results.report("page tables: pages of 40 steps, half of them in a graph, are in their blocks",
+		       not wrong.any() and bool(moved.any()))
+	results.report("page tables: pages that are wanted again stay where they are", int(moved[20]) == 0)
+	wanted[1, 3] = TABLE_PAGES
+	with disk.serving(queues):
+		tables.read(wanted, blocks, statuses=statuses, worst=worst)
+	good = int(statuses[1, 3]) < 0 and int(worst[1]) < 0 and int(blocks[1, 3]) == -1
+	statuses[1, 3] = 0
+	results.report("page tables: a page that does not exist fails alone", good and not statuses.any())
+	queues.close()
+	tables.close()
+	gpu.close()
+	controller.close()
+
+
 def declared(results, disk):
 	"""PyTorch's own check of the operators: schema, fake kernels, mutation."""
 	rig = Rig(disk)
@@ -237,6 +303,7 @@ def main():
 	warm.close()
 	eager(results, disk)
 	captured(results, disk)
+	page_tables(results, disk)
 	declared(results, disk)
 	example(results, disk, top)
 	compiled(results, disk)
