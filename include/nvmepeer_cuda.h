@@ -733,8 +733,11 @@ int nvmepeer_cuda_read_pages(struct nvmepeer_cuda_pages *pages, const struct nvm
 /**
  * nvmepeer_cuda_reclaim_pages() - use slots again whose reads did not complete, on a stream
  *
- * After a timeout or a loss, once the queue pairs have been re-armed: see
- * nvmepeer_block_pages_reclaim().  Errors as of nvmepeer_cuda_read_pages().
+ * After a loss, once the queue pairs have been re-armed; after a timeout quiesce them,
+ * then re-arm them: a re-arm of a queue pair that is in order changes nothing.  The slots of
+ * a table whose queue pair is lost, or has a command in flight that timed out, stay out of
+ * use: call again later.  See nvmepeer_block_pages_reclaim().  Errors as of
+ * nvmepeer_cuda_read_pages().
  */
 int nvmepeer_cuda_reclaim_pages(struct nvmepeer_cuda_pages *pages, void *stream);
 

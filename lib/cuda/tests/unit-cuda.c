@@ -1356,6 +1356,47 @@ static bool steps_refused(struct nvmepeer_cuda_pages *pages)
 	return fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "do not overlap") && good;
 }
 
+/* Slots of both tables that a command may still write. */
+static uint32_t lent_slots(const struct nvmepeer_cuda_pages *pages)
+{
+	const struct nvmepeer_page_slot *slots = nvmepeer_cuda_pages_device(pages)->slots;
+	uint32_t lent = 0;
+
+	for (uint32_t i = 0; i < TABLES * TABLE_SLOTS; i++)
+		lent += slots[i].page == NVP_PAGE_LENT;
+	return lent;
+}
+
+/* A read times out: its slot stays out of use until the controller has completed it. */
+static bool read_late(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
+		      pthread_t *thread)
+{
+	struct nvmepeer_queue *queue = (struct nvmepeer_queue *)(uintptr_t)queues->device;
+	struct nvmepeer_cuda_step step = make_step();
+	uint64_t timeout_ns = queue->timeout_ns;
+	bool good;
+
+	stop_disk(*thread);
+	fake.qp_info.state = NVME_PEER_QP_LIVE;
+	queue->timeout_ns = 1000000;
+	wanted[2] = 3;
+	run_step();
+	good = worst[0] == NVMEPEER_E_TIMEOUT && found_blocks[2] == NVMEPEER_PAGE_NONE && lent_slots(pages) == 1;
+	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && !nvmepeer_cuda_reclaim_pages(pages, &launches);
+	run_step();
+	good = good && lent_slots(pages) == 1;
+	queue->timeout_ns = timeout_ns;
+	disk_stops = false;
+	disk.order = CONTROLLER_IN_ORDER;
+	pthread_create(thread, NULL, disk_main, NULL);
+	good = good && !nvmepeer_cuda_read_pages(pages, &step, &launches);
+	run_step();
+	good = good && has_pages(data, 100) && lent_slots(pages) == 1 &&
+	       !nvmepeer_cuda_reclaim_pages(pages, &launches);
+	run_step();
+	return good && !lent_slots(pages);
+}
+
 /* Misses are read, hits are not, and what a lost queue pair has not read is read after a re-arm. */
 static bool run_steps(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
 		  pthread_t *thread)
@@ -1435,6 +1476,7 @@ static bool page_tables(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int f
 		return fails_with(0, 1, "");
 	good = steps_refused(pages) && good;
 	good = run_steps(queues, pages, memory, &thread) && good;
+	good = read_late(queues, pages, memory, &thread) && good;
 	good = good && nvmepeer_cuda_pages_device(pages)[1].first == TABLE_SLOTS;
 	stop_disk(thread);
 	free(disk.disk);
@@ -2071,7 +2113,7 @@ int main(int argc, char **argv)
 	ktap_check(dmabuf(cuda, files), "memory: exported as a dma-buf for I/O of the CPU");
 	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers");
 	ktap_check(lists(ctrl, cuda, files), "lists: on a stream, in a graph, after a re-arm, and refused");
-	ktap_check(page_tables(ctrl, cuda, files), "pages: misses are read on a stream, in a graph, after a re-arm, and refused");
+	ktap_check(page_tables(ctrl, cuda, files), "pages: misses are read on a stream, in a graph, after a re-arm and late, and refused");
 	ktap_check(from_fds(cuda, files), "descriptors: a controller executes the commands, without a call of the kernel");
 	ktap_check(from_served(cuda, files), "descriptors: a queue pair that a process serves");
 	ktap_check(lists_from_fds(cuda, files), "descriptors: lists of a process without a node");
