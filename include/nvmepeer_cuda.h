@@ -476,7 +476,7 @@ struct nvmepeer_cuda_set;
  * nvmepeer_cuda_set_open() - combine several controllers into one set
  * @cuda: GPU of all of them
  * @queues: queue pairs of each controller; the same number on each
- * @buffers: the same memory, opened for each controller
+ * @buffers: the same memory, opened for each controller; closed after the set
  * @controllers: number of controllers
  * @stripe_shift: log2 of the logical blocks of a stripe
  * @flags: NVMEPEER_SET_HASH or 0
@@ -665,22 +665,31 @@ struct nvmepeer_cuda_pages_options {
  * @places: for each page of each table its place on the disk: it begins at the logical
  *	block @options.lba + place * @options.blocks; read during the call
  * @pages: receives the tables, of which no page is resident; released by
- *	nvmepeer_cuda_pages_close()
+ *	nvmepeer_cuda_pages_close() after @queues and before @cache
  *
  * Loads the kernel as nvmepeer_cuda_lists_open() does, and allocates memory of the GPU.
+ * A page of a cache that does not start at a controller page may need one address more
+ * than a command has: then its reads end with NVMEPEER_E_NO_LIST or _E_TOO_LARGE.
  *
- * -EINVAL: a number is 0 or too large, the cache is too small or of another controller or
- * GPU.  -ENOMEM.  Or an error of nvmepeer_cuda_lists_open().
+ * -EINVAL: a number is 0 or too large, a page is longer than a command, the cache is too
+ * small or of another controller or GPU, or @options.size is that of another version.
+ * -ENOMEM.  Or an error of nvmepeer_cuda_lists_open().
  */
 int nvmepeer_cuda_pages_open(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *cache,
 			     const struct nvmepeer_cuda_pages_options *options, const uint32_t *places,
 			     struct nvmepeer_cuda_pages **pages);
 
-/** nvmepeer_cuda_pages_close() - release tables of which no step is on a stream or in a graph; or NULL. */
+/**
+ * nvmepeer_cuda_pages_close() - release what nvmepeer_cuda_pages_open() has made
+ * @pages: tables of which no step is on a stream or in a graph any more, or NULL
+ *
+ * Call it when no persistent kernel runs that waits for this thread: it frees GPU memory
+ * by cuMemFree(), which waits for all kernels of the context.
+ */
 void nvmepeer_cuda_pages_close(struct nvmepeer_cuda_pages *pages);
 
 /** nvmepeer_cuda_pages_device() - GPU address of the tables, for kernels of the caller. */
-const struct nvmepeer_pages *nvmepeer_cuda_pages_device(const struct nvmepeer_cuda_pages *pages);
+struct nvmepeer_pages *nvmepeer_cuda_pages_device(const struct nvmepeer_cuda_pages *pages);
 
 /**
  * struct nvmepeer_cuda_step - pages that are wanted, of all tables
@@ -691,8 +700,9 @@ const struct nvmepeer_pages *nvmepeer_cuda_pages_device(const struct nvmepeer_cu
  * @statuses: out: for each its status; or NULL
  * @worst: out: for each table the worst status; or NULL
  *
- * All pointers are addresses that the GPU can access.  @wanted is read when the stream
- * comes to the step.
+ * All pointers are addresses that the GPU can access, of arrays that do not overlap.
+ * @wanted is read when the stream comes to the step, so that earlier work of the stream
+ * may write it, and stays unchanged until the step has ended: it is read several times.
  */
 struct nvmepeer_cuda_step {
 	uint32_t size;
@@ -713,8 +723,9 @@ struct nvmepeer_cuda_step {
  * into a graph.  Statuses are those of nvmepeer_block_pages_read().  Steps of the same
  * tables follow each other.
  *
- * -EINVAL: the step is invalid.  -ESHUTDOWN: a close of the queue pairs has failed.  -EIO:
- * CUDA refuses the launch.
+ * -EINVAL: the step is invalid, or its arrays overlap.  -ESHUTDOWN: a close of the queue
+ * pairs has failed; after one that succeeded only nvmepeer_cuda_pages_close() may be
+ * called.  -EIO: CUDA refuses the launch.
  */
 int nvmepeer_cuda_read_pages(struct nvmepeer_cuda_pages *pages, const struct nvmepeer_cuda_step *step,
 			     void *stream);
@@ -722,8 +733,11 @@ int nvmepeer_cuda_read_pages(struct nvmepeer_cuda_pages *pages, const struct nvm
 /**
  * nvmepeer_cuda_reclaim_pages() - use slots again whose reads did not complete, on a stream
  *
- * After a timeout or a loss, once the queue pairs have been re-armed: see
- * nvmepeer_block_pages_reclaim().  Errors as of nvmepeer_cuda_read_pages().
+ * After a loss, once the queue pairs have been re-armed; after a timeout quiesce them,
+ * then re-arm them: a re-arm of a queue pair that is in order changes nothing.  The slots of
+ * a table whose queue pair is lost, or has a command in flight that timed out, stay out of
+ * use: call again later.  See nvmepeer_block_pages_reclaim().  Errors as of
+ * nvmepeer_cuda_read_pages().
  */
 int nvmepeer_cuda_reclaim_pages(struct nvmepeer_cuda_pages *pages, void *stream);
 

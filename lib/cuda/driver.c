@@ -717,17 +717,15 @@ int cuda_clear(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes)
 				   "cuMemsetD8Async of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
 }
 
-static const char loading[] = "nvmepeer_cuda_lists_open";
-
-static int load_refused(struct nvmepeer_cuda *cuda, int refused, const char *path)
+static int load_refused(struct nvmepeer_cuda *cuda, const char *call, int refused, const char *path)
 {
 	const char *name = name_of(cuda, refused);
 
 	if (refused == CUDA_FILE_NOT_FOUND)
-		return cuda_fail(loading, -ENOENT, "cannot find the kernels of the library",
+		return cuda_fail(call, -ENOENT, "cannot find the kernels of the library",
 				 "install the library with CUDA's compiler in PATH, or set NVMEPEER_LIST_KERNEL",
 				 "cuModuleLoad of %s: %s", path, name);
-	return cuda_fail(loading, -EIO, "cannot load the kernels of the library",
+	return cuda_fail(call, -EIO, "cannot load the kernels of the library",
 			 refused == CUDA_NO_BINARY_FOR_GPU ?
 			 "use a GPU of compute capability 8.0 or newer" :
 			 "install the library and its kernels of the same version",
@@ -751,7 +749,7 @@ static void find_kernel(char *path, size_t bytes)
 		snprintf(path, bytes, "%s", named);
 		return;
 	}
-	dladdr(loading, &library);
+	dladdr(file, &library);
 	/* Of the program itself it is argv[0], which its caller chose. */
 	if (library.dli_fname && !strcmp(library.dli_fname, program_invocation_name))
 		library.dli_fname = "/proc/self/exe";
@@ -764,7 +762,8 @@ static void find_kernel(char *path, size_t bytes)
 	free(object);
 }
 
-int cuda_load(struct nvmepeer_cuda *cuda, const char *name, void **module, void **kernel)
+int cuda_load(struct nvmepeer_cuda *cuda, const char *call, const char *name, void **module,
+	      void **kernel)
 {
 	struct entered entered;
 	int refused, error = enter(cuda, &entered);
@@ -779,7 +778,7 @@ int cuda_load(struct nvmepeer_cuda *cuda, const char *name, void **module, void 
 	else
 		refused = cuda->driver.cuModuleGetFunction(kernel, *module, name);
 	leave(cuda, &entered);
-	return refused ? load_refused(cuda, refused, path) : 0;
+	return refused ? load_refused(cuda, call, refused, path) : 0;
 }
 
 void cuda_unload(struct nvmepeer_cuda *cuda, void *module)

@@ -246,7 +246,8 @@ int cuda_clear(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes);
  * @module: receives the module, for cuda_unload()
  * @kernel: receives the kernel
  */
-int cuda_load(struct nvmepeer_cuda *cuda, const char *name, void **module, void **kernel);
+int cuda_load(struct nvmepeer_cuda *cuda, const char *call, const char *name, void **module,
+	      void **kernel);
 void cuda_unload(struct nvmepeer_cuda *cuda, void *module);
 
 /**

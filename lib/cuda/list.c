@@ -161,7 +161,7 @@ int nvmepeer_cuda_lists_open_with(struct nvmepeer_cuda_queues *queues,
 	opened->queues = queues;
 	opened->cuda = queues->cuda;
 	opened->count = count;
-	error = cuda_load(queues->cuda, "nvmepeer_list", &opened->module, &opened->kernel);
+	error = cuda_load(queues->cuda, opening, "nvmepeer_list", &opened->module, &opened->kernel);
 	if (!error)
 		error = scratch ? take_scratch(opened, scratch) : open_scratch(opened);
 	if (!error)

@@ -70,11 +70,26 @@ static int check_options(const struct nvmepeer_cuda_pages_options *options)
 				 "%u tables of %u pages of %u blocks, %u slots, %u wanted pages",
 				 options->tables, options->pages, options->blocks, options->slots,
 				 options->most);
+	if ((uint64_t)options->tables * options->most >= NVMEPEER_PAGE_RESIDENT)
+		return cuda_fail(opening, -EINVAL, what, "use fewer tables or wanted pages",
+				 "%u tables of %u wanted pages, all below %u", options->tables,
+				 options->most, NVMEPEER_PAGE_RESIDENT);
 	if (options->slots >= NVMEPEER_PAGE_RESIDENT || options->pages > NVMEPEER_PAGE_PLACES)
 		return cuda_fail(opening, -EINVAL, what, "use more tables of fewer pages",
 				 "%u pages and %u slots, below %u", options->pages, options->slots,
 				 NVMEPEER_PAGE_RESIDENT);
 	return 0;
+}
+
+/* Longest page that a command reads, from the start of a controller page on. */
+static uint64_t longest_page(const struct nvmepeer_queue *queue, const struct nvmepeer_buffer *cache)
+{
+	uint64_t listed = ((uint64_t)nvp_list_entries(queue) + 1) << queue->page_shift;
+	uint64_t most = (uint64_t)65536 << queue->lba_shift;
+
+	if (most > queue->max_transfer)
+		most = queue->max_transfer;
+	return !nvp_use_sgl(queue, cache) && most > listed ? listed : most;
 }
 
 /* Each table has slots of its own in the cache, and a command reads a page. */
@@ -84,11 +99,13 @@ static int check_cache(const struct nvmepeer_cuda_queues *queues, const struct n
 	const struct nvmepeer_queue *queue = &queues->queues[0];
 	uint64_t page = (uint64_t)options->blocks << queue->lba_shift;
 	uint64_t slots = (uint64_t)options->tables * options->slots;
+	uint64_t most = longest_page(queue, &cache->buffer);
 
-	if (page > queue->max_transfer)
+	if (page > most)
 		return cuda_fail(opening, -EINVAL, "a page is longer than a command",
-				 "use smaller pages", "%llu bytes of at most %u",
-				 (unsigned long long)page, queue->max_transfer);
+				 "use smaller pages, or longer lists of the queue pairs",
+				 "%llu bytes of at most %llu", (unsigned long long)page,
+				 (unsigned long long)most);
 	if (slots >= NVMEPEER_PAGE_RESIDENT || slots * page > cache->buffer.length)
 		return cuda_fail(opening, -EINVAL, "the cache is too small for the slots",
 				 "pass a larger buffer, or use fewer slots",
@@ -97,13 +114,21 @@ static int check_cache(const struct nvmepeer_cuda_queues *queues, const struct n
 	return 0;
 }
 
-static int check_places(const uint32_t *places, uint64_t count)
+static int check_places(const struct nvmepeer_cuda_pages_options *options, const uint32_t *places)
 {
-	for (uint64_t i = 0; i < count; i++)
+	uint64_t count = (uint64_t)options->tables * options->pages;
+
+	for (uint64_t i = 0; i < count; i++) {
 		if (places[i] >= NVMEPEER_PAGE_PLACES)
 			return cuda_fail(opening, -EINVAL, "a place is too large",
 					 "set lba, so that places are smaller", "place %u of at most %u",
 					 places[i], NVMEPEER_PAGE_PLACES - 1);
+		if (options->lba > UINT64_MAX - ((uint64_t)places[i] + 1) * options->blocks)
+			return cuda_fail(opening, -EINVAL, "a place is behind the last logical block",
+					 "set lba and the places to those of the namespace",
+					 "place %u of %u blocks from block %llu on", places[i],
+					 options->blocks, (unsigned long long)options->lba);
+	}
 	return 0;
 }
 
@@ -181,7 +206,7 @@ int nvmepeer_cuda_pages_open(struct nvmepeer_cuda_queues *queues, struct nvmepee
 	if (!error)
 		error = check_cache(queues, cache, options);
 	if (!error)
-		error = check_places(places, (uint64_t)options->tables * options->pages);
+		error = check_places(options, places);
 	if (error)
 		return error;
 	opened = calloc(1, sizeof(*opened));
@@ -191,7 +216,8 @@ int nvmepeer_cuda_pages_open(struct nvmepeer_cuda_queues *queues, struct nvmepee
 	opened->cuda = queues->cuda;
 	opened->options = *options;
 	opened->bytes = places_of(options).end;
-	error = cuda_load(opened->cuda, "nvmepeer_pages_step", &opened->module, &opened->kernel);
+	error = cuda_load(opened->cuda, opening, "nvmepeer_pages_step", &opened->module,
+			  &opened->kernel);
 	if (!error)
 		error = upload(opened, cache, places);
 	if (!error) {
@@ -209,9 +235,25 @@ void nvmepeer_cuda_pages_close(struct nvmepeer_cuda_pages *pages)
 		release(pages, false);
 }
 
-const struct nvmepeer_pages *nvmepeer_cuda_pages_device(const struct nvmepeer_cuda_pages *pages)
+struct nvmepeer_pages *nvmepeer_cuda_pages_device(const struct nvmepeer_cuda_pages *pages)
 {
-	return (const void *)(uintptr_t)pages->memory;
+	return (void *)(uintptr_t)pages->memory;
+}
+
+/* The kernel reads the arrays again while it writes the others. */
+static bool arrays_overlap(const struct nvmepeer_cuda_pages *pages, const struct nvmepeer_cuda_step *step)
+{
+	uint64_t tables = pages->options.tables, each = 4 * tables * step->count;
+	const uint64_t starts[] = { (uintptr_t)step->wanted, (uintptr_t)step->blocks,
+				    (uintptr_t)step->statuses, (uintptr_t)step->worst };
+	const uint64_t bytes[] = { each, each, each, 4 * tables };
+
+	for (int i = 1; i < 4; i++)
+		for (int j = 0; j < i; j++)
+			if (starts[i] && starts[j] && starts[i] < starts[j] + bytes[j] &&
+			    starts[j] < starts[i] + bytes[i])
+				return true;
+	return false;
 }
 
 static int check_step(const struct nvmepeer_cuda_pages *pages, const struct nvmepeer_cuda_step *step)
@@ -228,6 +270,11 @@ static int check_step(const struct nvmepeer_cuda_pages *pages, const struct nvme
 	    ((uintptr_t)step->wanted | (uintptr_t)step->blocks | (uintptr_t)step->statuses |
 	     (uintptr_t)step->worst) % 4)
 		return cuda_fail(reading, -EINVAL, what, "pass arrays of words of 32 bits",
+				 "wanted at %p, blocks at %p, statuses at %p, worst at %p",
+				 (const void *)step->wanted, (void *)step->blocks,
+				 (void *)step->statuses, (void *)step->worst);
+	if (arrays_overlap(pages, step))
+		return cuda_fail(reading, -EINVAL, what, "pass arrays that do not overlap",
 				 "wanted at %p, blocks at %p, statuses at %p, worst at %p",
 				 (const void *)step->wanted, (void *)step->blocks,
 				 (void *)step->statuses, (void *)step->worst);

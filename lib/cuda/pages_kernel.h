@@ -51,6 +51,21 @@ NVP_FN void pages_refuse(const struct nvmepeer_page_request *request, int status
 	}
 }
 
+/* Not while a read may still write its slot.  Collective. */
+NVP_FN int pages_reclaim(const struct nvmepeer_queue *queue, struct nvmepeer_pages *table,
+			 struct nvmepeer_page_request *request)
+{
+	if (!nvp_block_thread()) {
+		request->status = (uint32_t)nvmepeer_check(queue);
+		if (!request->status && nvmepeer_abandoned(queue))
+			request->status = (uint32_t)NVMEPEER_E_BUSY;
+	}
+	nvp_block_sync();
+	if (!request->status)
+		nvmepeer_block_pages_reclaim(table);
+	return (int)request->status;
+}
+
 /* A step of table @number, by a block.  @request: memory that the block shares. */
 NVP_FN void pages_run(const struct pages_parameters *parameters, uint32_t number,
 		      struct nvmepeer_page_request *request)
@@ -76,7 +91,7 @@ NVP_FN void pages_run(const struct pages_parameters *parameters, uint32_t number
 	else if (parameters->count)
 		status = nvmepeer_block_pages_read(queue, table, request);
 	else
-		nvmepeer_block_pages_reclaim(table);
+		status = pages_reclaim(queue, table, request);
 	if (parameters->worst && !nvp_block_thread())
 		parameters->worst[number] = status;
 }

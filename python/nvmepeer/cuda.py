@@ -193,7 +193,13 @@ class Span(NamedTuple):
 _DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 2, 3, 13
 
 
-def _from_dlpack(tensor: Any, device: Optional[int], stream: Optional[int]) -> tuple[Span, Any]:
+def _check_element(bytes: int, element: Optional[int]) -> None:
+    if element is not None and bytes != element:
+        raise ValueError(f"the tensor has elements of {bytes} bytes instead of {element}")
+
+
+def _from_dlpack(tensor: Any, device: Optional[int], stream: Optional[int],
+                 element: Optional[int] = None) -> tuple[Span, Any]:
     """Its memory, and the export, which makes a framework keep that although its array is deleted or
     donated, as JAX does."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -208,6 +214,7 @@ def _from_dlpack(tensor: Any, device: Optional[int], stream: Optional[int]) -> t
     capsule = tensor.__dlpack__(**on)
     found = _DlTensor.from_address(pointer(capsule, b"dltensor"))
     length, dense = found.bits * found.lanes // 8, 1
+    _check_element(length, element)
     for axis in reversed(range(found.ndim)):
         if found.strides and found.shape[axis] != 1 and found.strides[axis] != dense:
             raise ValueError("the tensor is not contiguous")
@@ -233,13 +240,15 @@ def _check_place(tensor: Any, device: Optional[int]) -> None:
         raise ValueError(f"the tensor is on GPU {tensor.get_device()} instead of {device}")
 
 
-def span_of(tensor: Any, device: Optional[int] = None, stream: Optional[int] = None) -> Span:
+def span_of(tensor: Any, device: Optional[int] = None, stream: Optional[int] = None,
+            element: Optional[int] = None) -> Span:
     """Address and length of a contiguous tensor: of PyTorch, or with the interface of CUDA
     arrays or DLPack; or of a Span.
 
     device: the GPU that accesses it
     stream: which waits for the tensor, by DLPack.  Of a CUDA array the caller orders the stream
     that its interface names.
+    element: bytes of an element, of which others are refused; None: any.  A Span has none
     """
     if isinstance(tensor, Span):
         return tensor
@@ -247,6 +256,7 @@ def span_of(tensor: Any, device: Optional[int] = None, stream: Optional[int] = N
         if not tensor.is_contiguous():
             raise ValueError("the tensor is not contiguous")
         _check_place(tensor, device)
+        _check_element(int(tensor.element_size()), element)
         return Span(int(tensor.data_ptr()), int(tensor.numel()) * int(tensor.element_size()))
     if hasattr(tensor, "__cuda_array_interface__"):
         array = tensor.__cuda_array_interface__
@@ -256,12 +266,13 @@ def span_of(tensor: Any, device: Optional[int] = None, stream: Optional[int] = N
         if device is not None and number not in (None, device):
             raise ValueError(f"the array is on GPU {number} instead of {device}")
         length = int(array["typestr"][2:])
+        _check_element(length, element)
         for one in array["shape"]:
             length *= one
         if array.get("strides") is not None:
             raise ValueError("the array is not contiguous")
         return Span(int(array["data"][0]), length)
-    return _from_dlpack(tensor, device, stream)[0]
+    return _from_dlpack(tensor, device, stream, element)[0]
 
 
 def item(lba: int, offset: int, bytes: int, memory: int = 0) -> list[int]:
@@ -412,12 +423,13 @@ class Queues:
         options, handle = _Options(size=ctypes.sizeof(_Options), **numbers), c_void_p()
         _try("queues_open_with", controller._open(), byref(namespace.info), gpu._resource.open(),
              byref(options), byref(handle))
-        self._set(handle, gpu, count, int(namespace.info.block_size), controller)
+        self._set(handle, gpu, count, int(namespace.info.nsid), int(namespace.info.block_size), controller)
 
-    def _set(self, handle: c_void_p, gpu: Gpu, count: int, block_size: int,
+    def _set(self, handle: c_void_p, gpu: Gpu, count: int, nsid: int, block_size: int,
              controller: Optional[Controller]) -> None:
         assert handle.value
-        self._controller, self.gpu, self.count, self.block_size = controller, gpu, count, block_size
+        self._controller, self.gpu, self.count = controller, gpu, count
+        self.nsid, self.block_size = nsid, block_size
         held = controller._held() if controller else None
         self._resource = _Resource("queues_close", handle.value, (held, gpu), gpu._resource)
         _open.add(self)
@@ -434,7 +446,7 @@ class Queues:
         handle, queues = c_void_p(), cls.__new__(cls)
         _try("queues_from_fds", gpu._resource.open(), layout, (File * len(files))(*files), len(files),
              byref(geometry), ctypes.sizeof(geometry), byref(handle))
-        queues._set(handle, gpu, 1, 1 << geometry.lba_shift, None)
+        queues._set(handle, gpu, 1, int(geometry.nsid), 1 << geometry.lba_shift, None)
         return queues
 
     @property
@@ -636,7 +648,8 @@ class Lists:
         _open.discard(self)
 
 
-# What PageTables.read() leaves for a page that has no block of the cache.
+# What PageTables.read() leaves for a page that has no block of the cache; -1 in a tensor of signed
+# integers, as int32 of PyTorch.
 NO_BLOCK = 0xffffffff
 
 
@@ -646,6 +659,9 @@ class PageTables:
 
         tables = PageTables(queues, cache, places, slots=512, blocks=16, most=128)
         tables.read(wanted, blocks)     # on the current stream; may be captured into a graph
+
+    A page without a block is -1 in blocks of signed integers, which as an index is the last block: look at
+    statuses or worst before a kernel uses blocks.
 
     The device header's nvmepeer_device/pages.h is what a kernel of the caller uses; device is the
     address of its tables.
@@ -671,12 +687,12 @@ class PageTables:
             _check_words({f"place of page {number}": place for number, place in enumerate(row)})
         self.queues, self.count, self.most = queues, len(places), most
         self._own: Optional[DeviceMemory] = None
+        options = _PagesOptions(size=ctypes.sizeof(_PagesOptions), tables=len(places), pages=pages,
+                                slots=slots, blocks=blocks, most=most, lba=lba)
         if isinstance(cache, DeviceMemory):
             memory = cache
         else:
             memory = self._own = DeviceMemory(queues.controller, queues.gpu, cache)
-        options = _PagesOptions(size=ctypes.sizeof(_PagesOptions), tables=len(places), pages=pages,
-                                slots=slots, blocks=blocks, most=most, lba=lba)
         handle = c_void_p()
         try:
             _try("pages_open", queues._resource.open(), memory._resource.open(), byref(options),
@@ -696,21 +712,30 @@ class PageTables:
                  slots: int, most: int) -> "PageTables":
         """Tables of values of a store, on the member whose namespace the queue pairs are for.
 
-        values: for each table the values of its pages, or their slots.  They are pinned until close()
+        values: for each table the values of its pages, or their slots.  They are pinned until close(),
+            before which the store cannot be closed
+
+        Refuses another namespace or block size than those of the queue pairs.  That these are on the
+        controller of the member is for the caller to know.
         """
         pinned = store.pin([one for row in values for one in row])
         try:
             places = [store.place(one.slot) for one in pinned]
             if len({place.member for place in places}) != 1:
                 raise ValueError("the values are not on one member")
+            for place in places[:1]:
+                if (place.nsid, place.block_bytes) != (queues.nsid, queues.block_size):
+                    raise ValueError(f"the values are in namespace {place.nsid} of blocks of {place.block_bytes} bytes, "
+                                     f"the queue pairs in {queues.nsid} of {queues.block_size}")
             blocks, lba = int(places[0].blocks), min(int(place.lba) for place in places)
             numbers = iter([(int(place.lba) - lba) // blocks for place in places])
             tables = cls(queues, cache, [[next(numbers) for _ in row] for row in values], slots=slots,
                          blocks=blocks, most=most, lba=lba)
-        except Exception:
+        except BaseException:
             store.unpin(pinned)
             raise
         tables._pins = (store, pinned)
+        store._tables.add(tables)
         return tables
 
     @property
@@ -723,18 +748,19 @@ class PageTables:
         """Resolve wanted pages and read the missing ones on a stream, by default the current one.
 
         wanted: numbers of pages as words of 32 bits, as many for each table
-        blocks: receives for each the block of the cache that has it, or NO_BLOCK
+        blocks: receives for each the block of the cache that has it, or NO_BLOCK (-1 if signed)
         statuses: receives for each its status, see check()
         worst: receives the worst status of each table
 
-        All of them are tensors of words of 32 bits, which stay until the step has ended.  A kernel has a
-        block for each table.  Steps of the same tables must follow each other.
+        All of them are tensors of words of 32 bits, which do not overlap and stay, wanted unchanged,
+        until the step has ended.  Other elements are refused, as those of 64 bits that torch.topk()
+        returns.  A kernel has a block for each table.  Steps of the same tables must follow each other.
         """
         self.queues._resource.open()
         device = self.queues.gpu.device
         stream = current_stream(device) if stream is None else stream
         given = (("wanted", wanted), ("blocks", blocks), ("statuses", statuses), ("worst", worst))
-        spans = {key: span_of(one, device, stream) for key, one in given if one is not None}
+        spans = {key: span_of(one, device, stream, 4) for key, one in given if one is not None}
         count, rest = divmod(spans["wanted"].bytes, 4 * self.count)
         if rest:
             raise ValueError(f"wanted has {spans['wanted'].bytes} bytes, which are not as many pages for each of {self.count} tables")
@@ -745,7 +771,10 @@ class PageTables:
         _try("read_pages", self._resource.open(), byref(step), stream)
 
     def reclaim(self, stream: Optional[int] = None) -> None:
-        """Use slots again whose reads did not complete, after a loss and Queues.rearm()."""
+        """Use slots again whose reads did not complete: after a loss and Queues.rearm(), after a timeout
+        and Queues.quiesce() and rearm().  Those of a queue pair that is lost, or has a command in flight
+        that timed out, stay out of use until a later call."""
+        self.queues._resource.open()
         stream = current_stream(self.queues.gpu.device) if stream is None else stream
         _try("reclaim_pages", self._resource.open(), stream)
 
@@ -765,6 +794,7 @@ class PageTables:
             self._own.close()
         if self._pins:
             self._pins[0].unpin(self._pins[1])
+            self._pins[0]._tables.discard(self)
             self._pins = None
         _open.discard(self)
 
@@ -787,6 +817,7 @@ class ControllerSet:
         """
         if len(queues) != len(memories):
             raise ValueError(f"{len(queues)} controllers and {len(memories)} memories")
+        _check_words({"stripe_shift": stripe_shift})
         handle = c_void_p()
         _try("set_open", gpu._resource.open(), (c_void_p * len(queues))(*(one._resource.open() for one in queues)),
              (c_void_p * len(memories))(*(one._resource.open() for one in memories)), len(queues),

@@ -18,7 +18,7 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint8, 
 from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional, Sequence, Union
 
 if TYPE_CHECKING:
-    from .cuda import Lists, Span
+    from .cuda import Lists, PageTables, Span
 
 from .library import Error, explain, load
 
@@ -211,10 +211,14 @@ class Store:
         self._handle = c_void_p()
         _try("open", _paths(members), len(members), flags, byref(self._handle))
         self._streams: "set[Streams]" = set()
+        self._tables: "set[PageTables]" = set()
         self.page_bytes = int(self.info().page_bytes)
 
     def close(self) -> None:
-        """Close it and its streams; EBUSY, and it stays open: a stream has not passed all calls."""
+        """Close it and its streams; EBUSY, and it stays open: a stream has not passed all calls.
+        ValueError: page tables have its values."""
+        if self._tables:
+            raise ValueError("close the page tables of the store first")
         for one in list(self._streams):
             one.close()
         handle, self._handle = self._handle, c_void_p()

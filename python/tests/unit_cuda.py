@@ -377,6 +377,12 @@ class Streams(unittest.TestCase):
         self.assertEqual((self.word(32), self.word(36)), (3, 3))
         tables.read(Tensor(2, 4), Tensor(2, 4))
         self.assertEqual([self.word(36), self.word(56, 8), self.word(64, 8)], [1, 0, 0])
+        wide, array, exchanged = Tensor(3, 8), Array(), Exchanged(None)
+        array.__cuda_array_interface__.update(shape=(6,), typestr="<i8", data=(wide.address, False))
+        for one in (wide, array, exchanged):
+            for arguments, named in (((one, blocks_of), {}), ((wanted, one), {}), ((wanted, blocks_of), {"statuses": one})):
+                self.assertRaisesRegex(ValueError, "instead of 4", tables.read, *arguments, **named)
+        self.assertRaisesRegex(nvmepeer.Error, "overlap", tables.read, wanted, wanted)
         tables.reclaim(8)
         self.assertEqual((self.launches[-1][0], self.word(36)), (8, 0))
         for arguments, named in (((Tensor(3, 4), Tensor(3, 4)), {}), ((wanted, Tensor(5, 4)), {}),
@@ -390,7 +396,15 @@ class Streams(unittest.TestCase):
                 cuda.PageTables(self.queues, self.cache, [[1, 2], row], slots=1, blocks=16, most=1)
         with self.assertRaisesRegex(nvmepeer.Error, "slots of 8192 bytes in"):
             cuda.PageTables(self.queues, self.cache, places, slots=65, blocks=16, most=1)
+        before = set(cuda._open)
+        with self.assertRaises(TypeError):
+            cuda.PageTables(self.queues, self.cache, places, slots=1.5, blocks=16, most=1)  # type: ignore[arg-type]
+        self.assertEqual(cuda._open, before)
         self.queues.close()
+        count = len(self.launches)
+        with self.assertRaisesRegex(ValueError, "closed"):
+            tables.reclaim()
+        self.assertEqual(len(self.launches), count)
         tables.close()
         tables.close()
         with self.assertRaisesRegex(ValueError, "closed"):
@@ -399,6 +413,10 @@ class Streams(unittest.TestCase):
     def test_page_tables_of_a_store(self) -> None:
         class Store:
             pinned: list[Any] = []
+            nsid, block_bytes = 1, 512
+
+            def __init__(self) -> None:
+                self._tables: set[Any] = set()
 
             def pin(self, values: Any) -> Any:
                 self.pinned = [store.Value(one, 1, 8192, b"") for one in values]
@@ -408,19 +426,28 @@ class Streams(unittest.TestCase):
                 self.pinned = [one for one in self.pinned if one not in values]
 
             def place(self, slot: int) -> Any:
-                return store.Place(member=slot % 2, lba=1000 + slot // 2 * 16, blocks=16)
+                return store.Place(member=slot % 2, lba=1000 + slot // 2 * 16, blocks=16, nsid=self.nsid,
+                                   block_bytes=self.block_bytes)
 
         mine = Store()
         with self.assertRaisesRegex(ValueError, "one member"):
             cuda.PageTables.of_store(self.queues, self.cache, mine, [[4, 5]], slots=2, most=1)
         self.assertEqual(mine.pinned, [])
+        right = (self.queues.nsid, self.queues.block_size)
+        for mine.nsid, mine.block_bytes in ((right[0] + 1, right[1]), (right[0], 2 * right[1])):
+            with self.assertRaisesRegex(ValueError, f"namespace {mine.nsid} of blocks of {mine.block_bytes}"):
+                cuda.PageTables.of_store(self.queues, self.cache, mine, [[9, 5]], slots=2, most=1)
+            self.assertEqual(mine.pinned, [])
+        mine.nsid, mine.block_bytes = right
         tables = cuda.PageTables.of_store(self.queues, self.cache, mine, [[9, 5], [7, 13]], slots=2, most=1)
         entries, lba = struct.unpack("<Q16xQ", ctypes.string_at(tables.device, 32))
         self.assertEqual((lba, ctypes.string_at(entries, 16)), (1032, struct.pack("<4I", 2, 0, 1, 4)))
         self.assertEqual(len(mine.pinned), 4)
+        # A store with tables cannot be closed.
+        self.assertRaisesRegex(ValueError, "page tables", store.Store.close, mine)
         self.queues.close()
         tables.close()
-        self.assertEqual(mine.pinned, [])
+        self.assertEqual((mine.pinned, mine._tables), ([], set()))
 
     def test_set(self) -> None:
         memory = cuda.DeviceMemory(self.controller, self.gpu, Tensor(1 << 20, 1))
@@ -431,6 +458,7 @@ class Streams(unittest.TestCase):
         self.assertRaisesRegex(ValueError, "sets", self.queues.close)
         self.assertRaises(ValueError, cuda.ControllerSet, self.gpu, [self.queues], [])
         self.assertRaises(nvmepeer.Error, cuda.ControllerSet, self.gpu, [self.queues], [memory], stripe_shift=64)
+        self.assertRaises(ValueError, cuda.ControllerSet, self.gpu, [self.queues], [memory], stripe_shift=1 << 32)
         whole.close()
         whole.close()
         self.queues.close()

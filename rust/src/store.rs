@@ -47,10 +47,19 @@ pub struct Value {
 pub struct ListError {
     /// The first failure.
     pub error: Error,
-    /// For each item `None`, or its errno.
+    /// For each item `None`, or its errno; empty if none has a result: all have failed.
     pub results: Vec<Option<i32>>,
     /// The values that a commit has made, in the order of their items; empty after other calls.
     pub values: Vec<Value>,
+}
+
+impl ListError {
+    /// Those of the call's items that have failed: what to pass again.
+    pub fn failed<T: Clone>(&self, items: &[T]) -> Vec<T> {
+        let succeeded = |number| self.results.get(number) == Some(&None);
+        let numbered = items.iter().enumerate();
+        numbered.filter(|(number, _)| !succeeded(*number)).map(|(_, item)| item.clone()).collect()
+    }
 }
 
 impl fmt::Display for ListError {
@@ -236,10 +245,13 @@ impl Store {
             // SAFETY: as many items.
             unsafe { sys::nvmepeer_store_commit(store, items, count) }
         });
-        let values = items.iter().filter(|item| item.result == 0).map(value_of).collect();
+        let made = |items: &[sys::nvmepeer_store_item]| {
+            items.iter().filter(|item| item.result == 0).map(value_of).collect()
+        };
         match result {
-            Ok(()) => Ok(values),
-            Err(failed) => Err(ListError { values, ..failed }),
+            Ok(()) => Ok(made(&items)),
+            Err(failed) if failed.results.is_empty() => Err(failed),
+            Err(failed) => Err(ListError { values: made(&items), ..failed }),
         }
     }
 
@@ -280,6 +292,12 @@ impl Store {
 
     /// Free values: they are gone, also after a power cut, and their slots may be allocated again.
     /// Waits for readers up to `timeout_ms`.
+    ///
+    /// # Errors
+    ///
+    /// `ETIMEDOUT`: a reader has the slot, which stays without a value: free it again.  Pass only
+    /// [`ListError::failed`] then: the slots of the others may have other owners by now.  `ENOENT`:
+    /// no value, or a later one.  `EBUSY`, `ENODEV`, `EIO`.
     pub fn free(&self, values: &[Value], timeout_ms: i32) -> Result<(), ListError> {
         let mut items: Vec<_> = values
             .iter()
@@ -296,6 +314,11 @@ impl Store {
     }
 
     /// Free allocated slots that have no value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::free`].  A slot that is passed again although it has been freed is taken from its
+    /// next owner: pass only [`ListError::failed`] again.
     pub fn free_slots(&self, slots: &[u32]) -> Result<(), ListError> {
         let values: Vec<_> = slots
             .iter()

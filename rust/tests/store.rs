@@ -110,6 +110,26 @@ fn failures_are_those_of_items() {
 }
 
 #[test]
+fn freed_slots_are_not_freed_again() {
+    let members = Members::new("again");
+    let store = members.open();
+    let slots = store.alloc(39).unwrap();
+    let unused = (0..40).find(|slot| !slots.contains(slot)).unwrap();
+    let freed = [slots[0], unused, slots[1]];
+    let failed = store.free_slots(&freed).unwrap_err();
+    assert_eq!(failed.results, [None, Some(2), None]);
+    // All of them have other owners now.
+    store.alloc(3).unwrap();
+    assert_eq!(failed.failed(&freed), [unused]);
+    store.free_slots(&failed.failed(&freed)).unwrap();
+    assert_eq!(store.info().unwrap().free_slots, 1);
+    let values = put(&store, &[1]);
+    store.free(&values, 0).unwrap();
+    let failed = store.free(&values, 0).unwrap_err();
+    assert_eq!(failed.failed(&values), values);
+}
+
+#[test]
 fn opens_are_refused() {
     let members = Members::new("refused");
     let errno = |paths: &[&str], how| Store::open(paths, how).map(drop).unwrap_err().errno();

@@ -1275,6 +1275,7 @@ static bool pages_open_refused(struct nvmepeer_cuda_queues *queues, struct nvmep
 {
 	struct nvmepeer_cuda_pages_options options = *right;
 	struct nvmepeer_cuda_pages *pages;
+	struct nvmepeer_explanation why;
 	bool good;
 
 	options.size--;
@@ -1291,11 +1292,41 @@ static bool pages_open_refused(struct nvmepeer_cuda_queues *queues, struct nvmep
 	options = *right;
 	options.blocks = (queues->queues[0].max_transfer >> 9) + 1;
 	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "of at most") && good;
+	options = *right;
+	options.most = NVMEPEER_PAGE_RESIDENT / TABLES;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "1073741824 wanted pages") && good;
+	options = *right;
+	options.lba = UINT64_MAX - PAGE_BLOCKS * (7ull * (TABLE_PAGES - 1) + 1);
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "place 162 of 2 blocks") && good;
 	places[5] = NVMEPEER_PAGE_PLACES;
 	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, right, places, &pages), -EINVAL, "place 2147483647") && good;
 	places[5] = 7 * 5;
 	refuse("cuModuleLoad", 301);
 	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, right, places, &pages), -ENOENT, "cuModuleLoad") && good;
+	nvmepeer_explain(&why, sizeof(why));
+	return good && !strcmp(why.call, "nvmepeer_cuda_pages_open");
+}
+
+/* Two controller pages need no list, three do; a command has 65536 blocks at most. */
+static bool long_pages_refused(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *cache,
+			       const struct nvmepeer_cuda_pages_options *right, const uint32_t *places)
+{
+	struct nvmepeer_cuda_pages_options options = *right;
+	struct nvmepeer_queue before = queues->queues[0];
+	struct nvmepeer_cuda_pages *pages = NULL;
+	bool good;
+
+	queues->queues[0].list_area = 0;
+	options.blocks = 17;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "8704 bytes of at most 8192");
+	options.blocks = 16;
+	good = !nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages) && good;
+	nvmepeer_cuda_pages_close(pages);
+	queues->queues[0].max_transfer = 1u << 30;
+	queues->queues[0].flags |= NVMEPEER_SGL;
+	options.blocks = 65537;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "33554944 bytes of at most 33554432") && good;
+	queues->queues[0] = before;
 	return good;
 }
 
@@ -1313,7 +1344,57 @@ static bool steps_refused(struct nvmepeer_cuda_pages *pages)
 	good = fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "0 pages of each table") && good;
 	step = make_step();
 	step.blocks = (uint32_t *)((char *)found_blocks + 1);
-	return fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "blocks at") && good;
+	good = fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "32 bits") && good;
+	step = make_step();
+	step.blocks = wanted;
+	good = fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "do not overlap") && good;
+	step = make_step();
+	step.statuses = (int *)wanted + TABLES * WANTED - 1;
+	good = fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "do not overlap") && good;
+	step = make_step();
+	step.wanted = found_blocks + TABLES * WANTED - 1;
+	return fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "do not overlap") && good;
+}
+
+/* Slots of both tables that a command may still write. */
+static uint32_t lent_slots(const struct nvmepeer_cuda_pages *pages)
+{
+	const struct nvmepeer_page_slot *slots = nvmepeer_cuda_pages_device(pages)->slots;
+	uint32_t lent = 0;
+
+	for (uint32_t i = 0; i < TABLES * TABLE_SLOTS; i++)
+		lent += slots[i].page == NVP_PAGE_LENT;
+	return lent;
+}
+
+/* A read times out: its slot stays out of use until the controller has completed it. */
+static bool read_late(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
+		      pthread_t *thread)
+{
+	struct nvmepeer_queue *queue = (struct nvmepeer_queue *)(uintptr_t)queues->device;
+	struct nvmepeer_cuda_step step = make_step();
+	uint64_t timeout_ns = queue->timeout_ns;
+	bool good;
+
+	stop_disk(*thread);
+	fake.qp_info.state = NVME_PEER_QP_LIVE;
+	queue->timeout_ns = 1000000;
+	wanted[2] = 3;
+	run_step();
+	good = worst[0] == NVMEPEER_E_TIMEOUT && found_blocks[2] == NVMEPEER_PAGE_NONE && lent_slots(pages) == 1;
+	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && !nvmepeer_cuda_reclaim_pages(pages, &launches);
+	run_step();
+	good = good && lent_slots(pages) == 1;
+	queue->timeout_ns = timeout_ns;
+	disk_stops = false;
+	disk.order = CONTROLLER_IN_ORDER;
+	pthread_create(thread, NULL, disk_main, NULL);
+	good = good && !nvmepeer_cuda_read_pages(pages, &step, &launches);
+	run_step();
+	good = good && has_pages(data, 100) && lent_slots(pages) == 1 &&
+	       !nvmepeer_cuda_reclaim_pages(pages, &launches);
+	run_step();
+	return good && !lent_slots(pages);
 }
 
 /* Misses are read, hits are not, and what a lost queue pair has not read is read after a re-arm. */
@@ -1388,12 +1469,14 @@ static bool page_tables(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int f
 	    nvmepeer_cuda_buffer_open(ctrl, cuda, memory, BYTES, &cache))
 		return fails_with(0, 1, "");
 	good = pages_open_refused(queues, cache, &options, places);
+	good = long_pages_refused(queues, cache, &options, places) && good;
 	thread = start_disk(queues, cache);
 	*(struct nvmepeer_buffer *)(uintptr_t)cache->device = cache->buffer;
 	if (nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages))
 		return fails_with(0, 1, "");
 	good = steps_refused(pages) && good;
 	good = run_steps(queues, pages, memory, &thread) && good;
+	good = read_late(queues, pages, memory, &thread) && good;
 	good = good && nvmepeer_cuda_pages_device(pages)[1].first == TABLE_SLOTS;
 	stop_disk(thread);
 	free(disk.disk);
@@ -2030,7 +2113,7 @@ int main(int argc, char **argv)
 	ktap_check(dmabuf(cuda, files), "memory: exported as a dma-buf for I/O of the CPU");
 	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers");
 	ktap_check(lists(ctrl, cuda, files), "lists: on a stream, in a graph, after a re-arm, and refused");
-	ktap_check(page_tables(ctrl, cuda, files), "pages: misses are read on a stream, in a graph, after a re-arm, and refused");
+	ktap_check(page_tables(ctrl, cuda, files), "pages: misses are read on a stream, in a graph, after a re-arm and late, and refused");
 	ktap_check(from_fds(cuda, files), "descriptors: a controller executes the commands, without a call of the kernel");
 	ktap_check(from_served(cuda, files), "descriptors: a queue pair that a process serves");
 	ktap_check(lists_from_fds(cuda, files), "descriptors: lists of a process without a node");
