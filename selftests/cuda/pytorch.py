@@ -243,7 +243,7 @@ def declared(results, disk):
 	class Touched:
 		"""Lists of tensors that are copies: sets what the operators set."""
 
-		def __init__(self, number, caches):
+		def __init__(self, number, caches, arguments):
 			self.caches = caches
 
 		def read(self, **given):
