@@ -30,8 +30,9 @@ enum { AFTER = 40 };
  * @values: by slot; a length of 0: none that may be read
  * @key: of the last value
  * @memory: the second member
- * @lost: the first one was lost since the store was opened
- * @losses: how often it was lost
+ * @lost: a call on the first one had an error since the store was opened
+ * @empties: the store has lost it, by a write of its table, and will empty it
+ * @losses: how often it was emptied
  * @verified: values that were read
  */
 static struct shop {
@@ -42,6 +43,7 @@ static struct shop {
 	uint64_t key;
 	int memory;
 	atomic_bool lost;
+	bool empties;
 	unsigned int losses;
 	atomic_uint verified;
 } shop = { .lock = PTHREAD_MUTEX_INITIALIZER, .memory = -1 };
@@ -244,9 +246,11 @@ static int verify(void)
 	int count;
 
 	nvmepeer_store_info(shop.store, &info, sizeof(info));
-	if (info.emptied != (atomic_load(&shop.lost) ? 1U << DISK : 0))
+	if (info.emptied != (shop.empties ? 1U << DISK : 0))
 		corrupt("another member of the store was emptied than was lost");
-	shop.losses += atomic_exchange(&shop.lost, false);
+	shop.losses += shop.empties;
+	shop.empties = false;
+	atomic_store(&shop.lost, false);
 	while ((count = nvmepeer_store_scan(shop.store, &position, items, LIST)) > 0)
 		for (int i = 0; i < count; i++) {
 			const struct nvmepeer_store_item *value = &shop.values[items[i].slot];
@@ -301,9 +305,9 @@ static void store_close(struct load *load)
 	struct nvmepeer_store_info info;
 
 	(void)load;
-	/* It may have been lost by a call that had no item on it. */
-	if (!nvmepeer_store_info(shop.store, &info, sizeof(info)) && !(info.live >> DISK & 1))
-		atomic_store(&shop.lost, true);
+	/* Errors of reads and of values alone lose no member. */
+	nvmepeer_store_info(shop.store, &info, sizeof(info));
+	shop.empties = !(info.live >> DISK & 1);
 	nvmepeer_store_close(shop.store);
 	shop.store = NULL;
 }
