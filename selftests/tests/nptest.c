@@ -191,6 +191,8 @@ int np_bind(const char *address)
 	ret = np_pci_write(address, "driver_override", "nvme-peer");
 	if (ret)
 		return ret;
+	/* From the in-tree driver, which may have taken it while there was no override. */
+	np_unbind(address);
 	/* Not drivers_probe, which hides the error of the probe. */
 	return np_write_file("/sys/bus/pci/drivers/nvme-peer/bind", address);
 }

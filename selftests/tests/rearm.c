@@ -189,11 +189,17 @@ static void check_doorbells(struct __test_metadata *_metadata, FIXTURE_DATA(rear
 {
 	struct nvme_peer_qp_export out;
 	uint32_t i;
+	int ret;
 
 	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", method));
 	for (i = 0; i < 2; i++) {
 		EXPECT_EQ(0, verify(&self->qp, &self->buffer, i));
-		EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
+		ret = np_pci_write(self->ctrl.address, "reset", "1");
+		if (ret == -ENOTTY && np_spare()) {
+			np_pci_write(self->ctrl.address, "reset_method", "default");
+			SKIP(return, "needs a port that can reset its bus, whose link comes up again");
+		}
+		EXPECT_EQ(0, ret);
 		EXPECT_EQ(np_qp_revoked(), np_store(self->qp.tail_doorbell, 0));
 		EXPECT_EQ(-EAGAIN, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
 		EXPECT_EQ(-EAGAIN, try_map(&self->qp.doorbell));
