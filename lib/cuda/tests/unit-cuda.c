@@ -1397,6 +1397,18 @@ static bool read_late(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_
 	return good && !lent_slots(pages);
 }
 
+/* A queue pair that a thread is marking lost still takes the read: the slot may be written. */
+static bool read_while_lost(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages)
+{
+	struct nvmepeer_state *state = ((struct nvmepeer_queue *)(uintptr_t)queues->device)->state;
+
+	nvp_or32(&state->lost, NVP_LOST);
+	wanted[2] = 12;
+	run_step();
+	state->lost &= ~NVP_LOST;
+	return worst[0] == NVMEPEER_E_LOST && lent_slots(pages) == 1;
+}
+
 /* Misses are read, hits are not, and what a lost queue pair has not read is read after a re-arm. */
 static bool run_steps(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
 		  pthread_t *thread)
@@ -1427,6 +1439,7 @@ static bool run_steps(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_
 	       page_statuses[5] == NVMEPEER_E_LAYOUT;
 	step_launched.layout--;
 	stop_disk(*thread);
+	good = read_while_lost(queues, pages) && good;
 	lose(queues);
 	wanted[2] = 11;
 	run_step();
