@@ -1367,27 +1367,59 @@ static uint32_t lent_slots(const struct nvmepeer_cuda_pages *pages)
 	return lent;
 }
 
-/* A read times out: its slot stays out of use until the controller has completed it. */
-static bool read_late(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
-		      pthread_t *thread)
+/* The read of @page times out: its slot is out of use. */
+static bool read_times_out(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, uint32_t page,
+			   pthread_t thread)
 {
 	struct nvmepeer_queue *queue = (struct nvmepeer_queue *)(uintptr_t)queues->device;
 	struct nvmepeer_cuda_step step = make_step();
 	uint64_t timeout_ns = queue->timeout_ns;
 	bool good;
 
-	stop_disk(*thread);
-	fake.qp_info.state = NVME_PEER_QP_LIVE;
-	queue->timeout_ns = 1000000;
-	wanted[2] = 3;
-	run_step();
-	good = worst[0] == NVMEPEER_E_TIMEOUT && found_blocks[2] == NVMEPEER_PAGE_NONE && lent_slots(pages) == 1;
-	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && !nvmepeer_cuda_reclaim_pages(pages, &launches);
-	run_step();
-	good = good && lent_slots(pages) == 1;
-	queue->timeout_ns = timeout_ns;
+	stop_disk(thread);
 	disk_stops = false;
 	disk.order = CONTROLLER_IN_ORDER;
+	queue->timeout_ns = 1000000;
+	wanted[2] = page;
+	good = !nvmepeer_cuda_read_pages(pages, &step, &launches);
+	run_step();
+	queue->timeout_ns = timeout_ns;
+	good = good && worst[0] == NVMEPEER_E_TIMEOUT && found_blocks[2] == NVMEPEER_PAGE_NONE;
+	return good && lent_slots(pages) == 1;
+}
+
+/* A kernel of the caller has read a page by a queue pair that the table's steps do not use. */
+static bool is_kept_for_others(struct nvmepeer_cuda_pages *pages)
+{
+	static uint32_t none[ENTRIES];
+	struct nvmepeer_queue queues[2] = { *step_launched.queues, *step_launched.queues };
+	struct nvmepeer_state state = *queues[0].state;
+	struct pages_parameters before = step_launched;
+	int reclaimed[TABLES] = { 0, 0 };
+
+	state.abandoned = 0;
+	queues[0].state = &state;
+	queues[0].abandoned_cids = none;
+	step_launched.queues = queues;
+	step_launched.queue_count = 2;
+	step_launched.worst = reclaimed;
+	run_step();
+	step_launched = before;
+	return reclaimed[0] == NVMEPEER_E_BUSY && reclaimed[1] == NVMEPEER_E_BUSY && lent_slots(pages) == 1;
+}
+
+/* A slot stays out of use until the controller has completed the read. */
+static bool read_late(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
+		      pthread_t *thread)
+{
+	struct nvmepeer_cuda_step step = make_step();
+	bool good;
+
+	fake.qp_info.state = NVME_PEER_QP_LIVE;
+	good = read_times_out(queues, pages, 3, *thread);
+	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && !nvmepeer_cuda_reclaim_pages(pages, &launches);
+	run_step();
+	good = good && lent_slots(pages) == 1 && is_kept_for_others(pages);
 	pthread_create(thread, NULL, disk_main, NULL);
 	good = good && !nvmepeer_cuda_read_pages(pages, &step, &launches);
 	run_step();
@@ -1395,6 +1427,23 @@ static bool read_late(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_
 	       !nvmepeer_cuda_reclaim_pages(pages, &launches);
 	run_step();
 	return good && !lent_slots(pages);
+}
+
+/* Nothing else runs on the queue pair: reclaim itself sees that the read has completed. */
+static bool read_unseen(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
+			pthread_t *thread)
+{
+	struct nvmepeer_cuda_step step = make_step();
+	bool good = read_times_out(queues, pages, 9, *thread);
+
+	while (controller_step(&disk))
+		;
+	good = good && !nvmepeer_cuda_reclaim_pages(pages, &launches);
+	run_step();
+	good = good && !lent_slots(pages) && !nvmepeer_cuda_read_pages(pages, &step, &launches);
+	pthread_create(thread, NULL, disk_main, NULL);
+	run_step();
+	return good && has_pages(data, 100);
 }
 
 /* A queue pair that a thread is marking lost still takes the read: the slot may be written. */
@@ -1490,6 +1539,7 @@ static bool page_tables(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int f
 	good = steps_refused(pages) && good;
 	good = run_steps(queues, pages, memory, &thread) && good;
 	good = read_late(queues, pages, memory, &thread) && good;
+	good = read_unseen(queues, pages, memory, &thread) && good;
 	good = good && nvmepeer_cuda_pages_device(pages)[1].first == TABLE_SLOTS;
 	stop_disk(thread);
 	free(disk.disk);
