@@ -673,7 +673,8 @@ struct nvmepeer_cuda_pages_options {
  *
  * -EINVAL: a number is 0 or too large, a page is longer than a command, the cache is too
  * small or of another controller or GPU, or @options.size is that of another version.
- * -ENOMEM.  Or an error of nvmepeer_cuda_lists_open().
+ * -ESHUTDOWN: a close of the queue pairs has failed.  -ENOMEM.  Or an error of
+ * nvmepeer_cuda_lists_open().
  */
 int nvmepeer_cuda_pages_open(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *cache,
 			     const struct nvmepeer_cuda_pages_options *options, const uint32_t *places,

@@ -1301,6 +1301,9 @@ static bool pages_open_refused(struct nvmepeer_cuda_queues *queues, struct nvmep
 	places[5] = NVMEPEER_PAGE_PLACES;
 	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, right, places, &pages), -EINVAL, "place 2147483647") && good;
 	places[5] = 7 * 5;
+	queues->closed = true;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, right, places, &pages), -ESHUTDOWN, "only their memory") && good;
+	queues->closed = false;
 	refuse("cuModuleLoad", 301);
 	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, right, places, &pages), -ENOENT, "cuModuleLoad") && good;
 	nvmepeer_explain(&why, sizeof(why));
@@ -1326,6 +1329,38 @@ static bool long_pages_refused(struct nvmepeer_cuda_queues *queues, struct nvmep
 	queues->queues[0].flags |= NVMEPEER_SGL;
 	options.blocks = 65537;
 	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "33554944 bytes of at most 33554432") && good;
+	queues->queues[0] = before;
+	return good;
+}
+
+/* An SGL describes a page without a list if each page is in one run of the cache's table. */
+static bool pages_in_runs(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *cache,
+			  const struct nvmepeer_cuda_pages_options *right, const uint32_t *places)
+{
+	static const struct {
+		uint32_t blocks, start;
+		bool opens;
+	} cases[] = { { 32, 0, true }, { 128, 0, true }, { 32, 1, false }, { 24, 0, false }, { 136, 0, false }, { 16, 1, true } };
+	struct nvmepeer_cuda_pages_options options = *right;
+	struct nvmepeer_queue before = queues->queues[0];
+	struct nvmepeer_buffer whole = cache->buffer;
+	bool good = true;
+
+	queues->queues[0].list_area = 0;
+	queues->queues[0].flags |= NVMEPEER_SGL;
+	cache->buffer.pages = cache->address;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct nvmepeer_cuda_pages *pages = NULL;
+		int error;
+
+		/* Runs of 64 KiB, of which the cache starts at a page. */
+		cache->buffer.dma = cases[i].start << 12 | 4 << 2;
+		options.blocks = cases[i].blocks;
+		error = nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages);
+		good = (cases[i].opens ? !error : fails_with(error, -EINVAL, "of at most 8192")) && good;
+		nvmepeer_cuda_pages_close(pages);
+	}
+	cache->buffer = whole;
 	queues->queues[0] = before;
 	return good;
 }
@@ -1532,6 +1567,7 @@ static bool page_tables(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int f
 		return fails_with(0, 1, "");
 	good = pages_open_refused(queues, cache, &options, places);
 	good = long_pages_refused(queues, cache, &options, places) && good;
+	good = pages_in_runs(queues, cache, &options, places) && good;
 	thread = start_disk(queues, cache);
 	*(struct nvmepeer_buffer *)(uintptr_t)cache->device = cache->buffer;
 	if (nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages))
