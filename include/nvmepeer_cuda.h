@@ -684,6 +684,9 @@ int nvmepeer_cuda_pages_open(struct nvmepeer_cuda_queues *queues, struct nvmepee
  * nvmepeer_cuda_pages_close() - release what nvmepeer_cuda_pages_open() has made
  * @pages: tables of which no step is on a stream or in a graph any more, or NULL
  *
+ * Not before the queue pairs are closed: after a timeout or a loss the controller may still
+ * write to the cache, which new tables would not know.
+ *
  * Call it when no persistent kernel runs that waits for this thread: it frees GPU memory
  * by cuMemFree(), which waits for all kernels of the context.
  */

@@ -788,7 +788,12 @@ class PageTables:
 
     def close(self) -> None:
         """Release the tables, when no step is on a stream or in a graph and the queue pairs have been
-        closed, and unpin the values of a store."""
+        closed, and unpin the values of a store.
+
+        ValueError if the queue pairs are open: after a timeout or a loss the controller may still write to
+        the cache, which new tables would not know."""
+        if self._resource.handle is not None and self.queues._resource.handle is not None:
+            raise ValueError("close the queues first")
         self._resource.close()
         if self._held:
             self._held.release()
