@@ -673,7 +673,8 @@ struct nvmepeer_cuda_pages_options {
  *
  * -EINVAL: a number is 0 or too large, a page is longer than a command, the cache is too
  * small or of another controller or GPU, or @options.size is that of another version.
- * -ENOMEM.  Or an error of nvmepeer_cuda_lists_open().
+ * -ESHUTDOWN: a close of the queue pairs has failed.  -ENOMEM.  Or an error of
+ * nvmepeer_cuda_lists_open().
  */
 int nvmepeer_cuda_pages_open(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *cache,
 			     const struct nvmepeer_cuda_pages_options *options, const uint32_t *places,
@@ -683,12 +684,20 @@ int nvmepeer_cuda_pages_open(struct nvmepeer_cuda_queues *queues, struct nvmepee
  * nvmepeer_cuda_pages_close() - release what nvmepeer_cuda_pages_open() has made
  * @pages: tables of which no step is on a stream or in a graph any more, or NULL
  *
+ * Not before the queue pairs are closed: after a timeout or a loss the controller may still
+ * write to the cache, which new tables would not know.
+ *
  * Call it when no persistent kernel runs that waits for this thread: it frees GPU memory
  * by cuMemFree(), which waits for all kernels of the context.
  */
 void nvmepeer_cuda_pages_close(struct nvmepeer_cuda_pages *pages);
 
-/** nvmepeer_cuda_pages_device() - GPU address of the tables, for kernels of the caller. */
+/**
+ * nvmepeer_cuda_pages_device() - GPU address of the tables, for kernels of the caller
+ *
+ * nvmepeer_cuda_reclaim_pages() looks at the queue pairs of the open only: where a kernel
+ * reads pages by others, call nvmepeer_block_pages_reclaim() in a kernel instead.
+ */
 struct nvmepeer_pages *nvmepeer_cuda_pages_device(const struct nvmepeer_cuda_pages *pages);
 
 /**
@@ -734,10 +743,11 @@ int nvmepeer_cuda_read_pages(struct nvmepeer_cuda_pages *pages, const struct nvm
  * nvmepeer_cuda_reclaim_pages() - use slots again whose reads did not complete, on a stream
  *
  * After a loss, once the queue pairs have been re-armed; after a timeout quiesce them,
- * then re-arm them: a re-arm of a queue pair that is in order changes nothing.  The slots of
- * a table whose queue pair is lost, or has a command in flight that timed out, stay out of
- * use: call again later.  See nvmepeer_block_pages_reclaim().  Errors as of
- * nvmepeer_cuda_read_pages().
+ * then re-arm them: a re-arm of a queue pair that is in order changes nothing.  While one of
+ * the queue pairs is lost, or has a command in flight that timed out, the slots stay out of
+ * use: call again later.  A reclaim is a step: it and the other steps of the same tables
+ * follow each other.  After NVMEPEER_E_TOKEN in a kernel of the caller no token may be in use
+ * any more, see nvmepeer_block_pages_reclaim().  Errors as of nvmepeer_cuda_read_pages().
  */
 int nvmepeer_cuda_reclaim_pages(struct nvmepeer_cuda_pages *pages, void *stream);
 

@@ -336,7 +336,10 @@ NVP_FN void nvp_page_repeat(struct nvmepeer_pages *pages, struct nvmepeer_page_r
  * table; _E_FULL: more pages are wanted than there are slots that are not lent.  Pages
  * with these statuses have no block.  From _wait() they may also be those of a read:
  * outside of the buffer or the disk, or the queue pair stayed full.  A page that was
- * replaced is put back if the read was not submitted: the queue pair was lost or full.
+ * replaced is put back if nvmepeer_block_pages_submit() did not submit the read, as on a
+ * queue pair that is lost or full.  nvmepeer_block_pages_read() puts it back only if the
+ * queue pair was lost before, or if an earlier read of the same thread has ended with
+ * NVMEPEER_E_TIMEOUT, _E_LOST or _E_FULL.
  */
 NVP_FN int nvmepeer_block_pages_resolve(struct nvmepeer_pages *pages,
 					struct nvmepeer_page_request *request)
@@ -522,7 +525,8 @@ NVP_FN int nvp_page_read(const struct nvmepeer_queue *queue, const struct nvmepe
 			 struct nvmepeer_page_miss *miss, int last)
 {
 	struct nvmepeer_command command = nvp_page_command(queue, pages, miss);
-	bool lost = nvp_known_lost(queue);
+	/* NVP_LOST alone does not keep the read from being submitted. */
+	bool lost = nvp_load64(&queue->state->tail) & NVP_TAIL_LOST;
 
 	if (nvp_ends(last)) {
 		miss->status = last == NVMEPEER_E_LOST ? last : (int)NVMEPEER_E_FULL;

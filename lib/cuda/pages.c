@@ -81,15 +81,27 @@ static int check_options(const struct nvmepeer_cuda_pages_options *options)
 	return 0;
 }
 
+/* Does one SGL descriptor suffice for each page of the cache? */
+static bool needs_no_list(const struct nvmepeer_queue *queue, const struct nvmepeer_buffer *cache,
+			  uint64_t page)
+{
+	uint64_t run = (uint64_t)1 << nvp_table_shift(queue, cache);
+
+	if (nvp_use_sgl(queue, cache))
+		return true;
+	return (queue->flags & NVMEPEER_SGL) && !(run % page) && !(nvp_table_offset(cache, 0) % page);
+}
+
 /* Longest page that a command reads, from the start of a controller page on. */
-static uint64_t longest_page(const struct nvmepeer_queue *queue, const struct nvmepeer_buffer *cache)
+static uint64_t longest_page(const struct nvmepeer_queue *queue, const struct nvmepeer_buffer *cache,
+			     uint64_t page)
 {
 	uint64_t listed = ((uint64_t)nvp_list_entries(queue) + 1) << queue->page_shift;
 	uint64_t most = (uint64_t)65536 << queue->lba_shift;
 
 	if (most > queue->max_transfer)
 		most = queue->max_transfer;
-	return !nvp_use_sgl(queue, cache) && most > listed ? listed : most;
+	return !needs_no_list(queue, cache, page) && most > listed ? listed : most;
 }
 
 /* Each table has slots of its own in the cache, and a command reads a page. */
@@ -99,7 +111,7 @@ static int check_cache(const struct nvmepeer_cuda_queues *queues, const struct n
 	const struct nvmepeer_queue *queue = &queues->queues[0];
 	uint64_t page = (uint64_t)options->blocks << queue->lba_shift;
 	uint64_t slots = (uint64_t)options->tables * options->slots;
-	uint64_t most = longest_page(queue, &cache->buffer);
+	uint64_t most = longest_page(queue, &cache->buffer, page);
 
 	if (page > most)
 		return cuda_fail(opening, -EINVAL, "a page is longer than a command",
@@ -201,6 +213,8 @@ int nvmepeer_cuda_pages_open(struct nvmepeer_cuda_queues *queues, struct nvmepee
 	struct nvmepeer_explanation why;
 	int error = check_options(options);
 
+	if (!error)
+		error = queues_check_open(queues, opening);
 	if (!error)
 		error = cuda_check_buffers(opening, queues, &cache, 1);
 	if (!error)

@@ -51,19 +51,41 @@ NVP_FN void pages_refuse(const struct nvmepeer_page_request *request, int status
 	}
 }
 
-/* Not while a read may still write its slot.  Collective. */
-NVP_FN int pages_reclaim(const struct nvmepeer_queue *queue, struct nvmepeer_pages *table,
+/*
+ * NVMEPEER_E_BUSY while a command that timed out may still access its data.  Completions
+ * stay in the ring until a thread reaps them.
+ */
+NVP_FN int pages_check_queue(const struct nvmepeer_queue *queue)
+{
+	struct nvmepeer_group self = nvmepeer_group_self();
+	int status = nvmepeer_check(queue);
+	uint32_t head;
+	uint64_t none = 0;
+
+	if (status)
+		return status;
+	head = nvp_load_head(queue, self);
+	while (nvmepeer_abandoned(queue))
+		if (!nvp_reap(queue, self, false, NVMEPEER_NO_CID, &none, &head))
+			return NVMEPEER_E_BUSY;
+	return NVMEPEER_OK;
+}
+
+/*
+ * Not while a read may still write its slot: a kernel of the caller may have used any of
+ * the queue pairs for the table.  Collective.
+ */
+NVP_FN int pages_reclaim(const struct pages_parameters *parameters, struct nvmepeer_pages *table,
 			 struct nvmepeer_page_request *request)
 {
-	if (!nvp_block_thread()) {
-		request->status = (uint32_t)nvmepeer_check(queue);
-		if (!request->status && nvmepeer_abandoned(queue))
-			request->status = (uint32_t)NVMEPEER_E_BUSY;
-	}
-	nvp_block_sync();
-	if (!request->status)
+	int status = NVMEPEER_OK;
+
+	for (uint32_t i = nvp_block_thread(); i < parameters->queue_count; i += nvp_block_threads())
+		status = nvp_worse(status, pages_check_queue(&parameters->queues[i]));
+	status = nvp_block_worst(&request->status, status);
+	if (!status)
 		nvmepeer_block_pages_reclaim(table);
-	return (int)request->status;
+	return status;
 }
 
 /* A step of table @number, by a block.  @request: memory that the block shares. */
@@ -91,7 +113,7 @@ NVP_FN void pages_run(const struct pages_parameters *parameters, uint32_t number
 	else if (parameters->count)
 		status = nvmepeer_block_pages_read(queue, table, request);
 	else
-		status = pages_reclaim(queue, table, request);
+		status = pages_reclaim(parameters, table, request);
 	if (parameters->worst && !nvp_block_thread())
 		parameters->worst[number] = status;
 }

@@ -740,7 +740,9 @@ class PageTables:
 
     @property
     def device(self) -> int:
-        """GPU address of the array of struct nvmepeer_pages."""
+        """GPU address of the array of struct nvmepeer_pages.  reclaim() looks only at the queue pairs of
+        these tables: where a kernel reads pages by others, call nvmepeer_block_pages_reclaim() in a kernel
+        instead."""
         return int(_call("pages_device", self._resource.open()))
 
     def read(self, wanted: Any, blocks: Any, *, statuses: Any = None, worst: Any = None,
@@ -772,8 +774,9 @@ class PageTables:
 
     def reclaim(self, stream: Optional[int] = None) -> None:
         """Use slots again whose reads did not complete: after a loss and Queues.rearm(), after a timeout
-        and Queues.quiesce() and rearm().  Those of a queue pair that is lost, or has a command in flight
-        that timed out, stay out of use until a later call."""
+        and Queues.quiesce() and rearm().  While one of the queue pairs is lost, or has a command in flight
+        that timed out, they stay out of use until a later call.  A reclaim is a step: it and the other
+        steps of the same tables must follow each other."""
         self.queues._resource.open()
         stream = current_stream(self.queues.gpu.device) if stream is None else stream
         _try("reclaim_pages", self._resource.open(), stream)
@@ -785,7 +788,12 @@ class PageTables:
 
     def close(self) -> None:
         """Release the tables, when no step is on a stream or in a graph and the queue pairs have been
-        closed, and unpin the values of a store."""
+        closed, and unpin the values of a store.
+
+        ValueError if the queue pairs are open: after a timeout or a loss the controller may still write to
+        the cache, which new tables would not know."""
+        if self._resource.handle is not None and self.queues._resource.handle is not None:
+            raise ValueError("close the queues first")
         self._resource.close()
         if self._held:
             self._held.release()

@@ -400,6 +400,11 @@ class Streams(unittest.TestCase):
         with self.assertRaises(TypeError):
             cuda.PageTables(self.queues, self.cache, places, slots=1.5, blocks=16, most=1)  # type: ignore[arg-type]
         self.assertEqual(cuda._open, before)
+        # The controller may still write to the cache, for other tables.
+        with self.assertRaisesRegex(ValueError, "close the queues"):
+            tables.close()
+        self.assertIn(tables, cuda._open)
+        tables.reclaim()
         self.queues.close()
         count = len(self.launches)
         with self.assertRaisesRegex(ValueError, "closed"):

@@ -492,6 +492,9 @@ static void lane_is_lost(void)
 	while (done < lanes_left)
 		nvp_pause(0);
 	nvp_mark_lost(&bench->queue);
+	/* Another lane may have been the first, and still take reads: their slots are lent. */
+	while (!(nvp_load64(&bench->queue.state->tail) & NVP_TAIL_LOST))
+		nvp_pause(0);
 	begin_step(sequence, SLOTS - 1, false);
 	nvp_block_sync();
 	for (uint32_t i = 0; i < sequence->request.count; i++)

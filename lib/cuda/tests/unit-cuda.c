@@ -1301,6 +1301,9 @@ static bool pages_open_refused(struct nvmepeer_cuda_queues *queues, struct nvmep
 	places[5] = NVMEPEER_PAGE_PLACES;
 	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, right, places, &pages), -EINVAL, "place 2147483647") && good;
 	places[5] = 7 * 5;
+	queues->closed = true;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, right, places, &pages), -ESHUTDOWN, "only their memory") && good;
+	queues->closed = false;
 	refuse("cuModuleLoad", 301);
 	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, right, places, &pages), -ENOENT, "cuModuleLoad") && good;
 	nvmepeer_explain(&why, sizeof(why));
@@ -1326,6 +1329,38 @@ static bool long_pages_refused(struct nvmepeer_cuda_queues *queues, struct nvmep
 	queues->queues[0].flags |= NVMEPEER_SGL;
 	options.blocks = 65537;
 	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "33554944 bytes of at most 33554432") && good;
+	queues->queues[0] = before;
+	return good;
+}
+
+/* An SGL describes a page without a list if each page is in one run of the cache's table. */
+static bool pages_in_runs(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *cache,
+			  const struct nvmepeer_cuda_pages_options *right, const uint32_t *places)
+{
+	static const struct {
+		uint32_t blocks, start;
+		bool opens;
+	} cases[] = { { 32, 0, true }, { 128, 0, true }, { 32, 1, false }, { 24, 0, false }, { 136, 0, false }, { 16, 1, true } };
+	struct nvmepeer_cuda_pages_options options = *right;
+	struct nvmepeer_queue before = queues->queues[0];
+	struct nvmepeer_buffer whole = cache->buffer;
+	bool good = true;
+
+	queues->queues[0].list_area = 0;
+	queues->queues[0].flags |= NVMEPEER_SGL;
+	cache->buffer.pages = cache->address;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct nvmepeer_cuda_pages *pages = NULL;
+		int error;
+
+		/* Runs of 64 KiB, of which the cache starts at a page. */
+		cache->buffer.dma = cases[i].start << 12 | 4 << 2;
+		options.blocks = cases[i].blocks;
+		error = nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages);
+		good = (cases[i].opens ? !error : fails_with(error, -EINVAL, "of at most 8192")) && good;
+		nvmepeer_cuda_pages_close(pages);
+	}
+	cache->buffer = whole;
 	queues->queues[0] = before;
 	return good;
 }
@@ -1367,27 +1402,59 @@ static uint32_t lent_slots(const struct nvmepeer_cuda_pages *pages)
 	return lent;
 }
 
-/* A read times out: its slot stays out of use until the controller has completed it. */
-static bool read_late(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
-		      pthread_t *thread)
+/* The read of @page times out: its slot is out of use. */
+static bool read_times_out(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, uint32_t page,
+			   pthread_t thread)
 {
 	struct nvmepeer_queue *queue = (struct nvmepeer_queue *)(uintptr_t)queues->device;
 	struct nvmepeer_cuda_step step = make_step();
 	uint64_t timeout_ns = queue->timeout_ns;
 	bool good;
 
-	stop_disk(*thread);
-	fake.qp_info.state = NVME_PEER_QP_LIVE;
-	queue->timeout_ns = 1000000;
-	wanted[2] = 3;
-	run_step();
-	good = worst[0] == NVMEPEER_E_TIMEOUT && found_blocks[2] == NVMEPEER_PAGE_NONE && lent_slots(pages) == 1;
-	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && !nvmepeer_cuda_reclaim_pages(pages, &launches);
-	run_step();
-	good = good && lent_slots(pages) == 1;
-	queue->timeout_ns = timeout_ns;
+	stop_disk(thread);
 	disk_stops = false;
 	disk.order = CONTROLLER_IN_ORDER;
+	queue->timeout_ns = 1000000;
+	wanted[2] = page;
+	good = !nvmepeer_cuda_read_pages(pages, &step, &launches);
+	run_step();
+	queue->timeout_ns = timeout_ns;
+	good = good && worst[0] == NVMEPEER_E_TIMEOUT && found_blocks[2] == NVMEPEER_PAGE_NONE;
+	return good && lent_slots(pages) == 1;
+}
+
+/* A kernel of the caller has read a page by a queue pair that the table's steps do not use. */
+static bool is_kept_for_others(struct nvmepeer_cuda_pages *pages)
+{
+	static uint32_t none[ENTRIES];
+	struct nvmepeer_queue queues[2] = { *step_launched.queues, *step_launched.queues };
+	struct nvmepeer_state state = *queues[0].state;
+	struct pages_parameters before = step_launched;
+	int reclaimed[TABLES] = { 0, 0 };
+
+	state.abandoned = 0;
+	queues[0].state = &state;
+	queues[0].abandoned_cids = none;
+	step_launched.queues = queues;
+	step_launched.queue_count = 2;
+	step_launched.worst = reclaimed;
+	run_step();
+	step_launched = before;
+	return reclaimed[0] == NVMEPEER_E_BUSY && reclaimed[1] == NVMEPEER_E_BUSY && lent_slots(pages) == 1;
+}
+
+/* A slot stays out of use until the controller has completed the read. */
+static bool read_late(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
+		      pthread_t *thread)
+{
+	struct nvmepeer_cuda_step step = make_step();
+	bool good;
+
+	fake.qp_info.state = NVME_PEER_QP_LIVE;
+	good = read_times_out(queues, pages, 3, *thread);
+	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && !nvmepeer_cuda_reclaim_pages(pages, &launches);
+	run_step();
+	good = good && lent_slots(pages) == 1 && is_kept_for_others(pages);
 	pthread_create(thread, NULL, disk_main, NULL);
 	good = good && !nvmepeer_cuda_read_pages(pages, &step, &launches);
 	run_step();
@@ -1395,6 +1462,35 @@ static bool read_late(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_
 	       !nvmepeer_cuda_reclaim_pages(pages, &launches);
 	run_step();
 	return good && !lent_slots(pages);
+}
+
+/* Nothing else runs on the queue pair: reclaim itself sees that the read has completed. */
+static bool read_unseen(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
+			pthread_t *thread)
+{
+	struct nvmepeer_cuda_step step = make_step();
+	bool good = read_times_out(queues, pages, 9, *thread);
+
+	while (controller_step(&disk))
+		;
+	good = good && !nvmepeer_cuda_reclaim_pages(pages, &launches);
+	run_step();
+	good = good && !lent_slots(pages) && !nvmepeer_cuda_read_pages(pages, &step, &launches);
+	pthread_create(thread, NULL, disk_main, NULL);
+	run_step();
+	return good && has_pages(data, 100);
+}
+
+/* A queue pair that a thread is marking lost still takes the read: the slot may be written. */
+static bool read_while_lost(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages)
+{
+	struct nvmepeer_state *state = ((struct nvmepeer_queue *)(uintptr_t)queues->device)->state;
+
+	nvp_or32(&state->lost, NVP_LOST);
+	wanted[2] = 12;
+	run_step();
+	state->lost &= ~NVP_LOST;
+	return worst[0] == NVMEPEER_E_LOST && lent_slots(pages) == 1;
 }
 
 /* Misses are read, hits are not, and what a lost queue pair has not read is read after a re-arm. */
@@ -1427,6 +1523,7 @@ static bool run_steps(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_
 	       page_statuses[5] == NVMEPEER_E_LAYOUT;
 	step_launched.layout--;
 	stop_disk(*thread);
+	good = read_while_lost(queues, pages) && good;
 	lose(queues);
 	wanted[2] = 11;
 	run_step();
@@ -1470,6 +1567,7 @@ static bool page_tables(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int f
 		return fails_with(0, 1, "");
 	good = pages_open_refused(queues, cache, &options, places);
 	good = long_pages_refused(queues, cache, &options, places) && good;
+	good = pages_in_runs(queues, cache, &options, places) && good;
 	thread = start_disk(queues, cache);
 	*(struct nvmepeer_buffer *)(uintptr_t)cache->device = cache->buffer;
 	if (nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages))
@@ -1477,6 +1575,7 @@ static bool page_tables(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int f
 	good = steps_refused(pages) && good;
 	good = run_steps(queues, pages, memory, &thread) && good;
 	good = read_late(queues, pages, memory, &thread) && good;
+	good = read_unseen(queues, pages, memory, &thread) && good;
 	good = good && nvmepeer_cuda_pages_device(pages)[1].first == TABLE_SLOTS;
 	stop_disk(thread);
 	free(disk.disk);
