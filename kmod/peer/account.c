@@ -86,7 +86,6 @@ static struct nvmep_reader *nvmep_reader_get(struct nvmep_readers *readers,
 		return NULL;
 	fresh->uid = uid;
 	spin_lock(&readers->lock);
-	nvmep_readers_expire(readers, ktime_get_ns());
 	reader = nvmep_reader_find(readers, uid);
 	if (!reader) {
 		reader = fresh;
@@ -104,6 +103,7 @@ static void nvmep_reader_put(struct nvmep_readers *readers,
 {
 	spin_lock(&readers->lock);
 	reader->accounts--;
+	nvmep_readers_expire(readers, ktime_get_ns());
 	spin_unlock(&readers->lock);
 }
 
