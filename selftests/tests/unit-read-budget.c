@@ -102,6 +102,14 @@ TEST_F(reads, one_slow_read_is_spared)
 	EXPECT_EQ(0, self->user[0].until);
 }
 
+TEST_F(reads, another_is_spared_when_ten_seconds_have_passed)
+{
+	read_slowly(self, 0, 0);
+	self->now = self->user[0].spared_until;
+	EXPECT_EQ(SLOW, read_slowly(self, 0, 0));
+	EXPECT_EQ(0, self->user[0].until);
+}
+
 /* Milliseconds of a second for the reads of so many users that are not counted: one of each in 10 s. */
 #define SPARED_MS(users)	((users) * SLOW / MS / 10)
 
