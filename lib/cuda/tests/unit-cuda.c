@@ -993,6 +993,14 @@ static void *disk_main(void *argument)
  * A controller for the first queue pair, whose addresses are those of this process.
  * The lists' memories are opened after that.
  */
+/* A disk whose bytes tell their places. */
+static void make_disk(void)
+{
+	controller_init(&disk, ENTRIES, ENTRIES, 4096);
+	for (uint32_t i = 0; i < 4096 * 512; i++)
+		disk.disk[i] = (uint8_t)((i * 2246822519u) >> 24);
+}
+
 static pthread_t start_disk(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *buffer)
 {
 	struct nvmepeer_queue *queue = (struct nvmepeer_queue *)(uintptr_t)queues->device;
@@ -1557,9 +1565,7 @@ static bool page_tables(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int f
 	set_device_answers();
 	fake.open_files = files;
 	*(void **)dlsym(fake_cuda, "fake_launched") = (void *)take_step;
-	controller_init(&disk, ENTRIES, ENTRIES, 4096);
-	for (uint32_t i = 0; i < 4096 * 512; i++)
-		disk.disk[i] = (uint8_t)((i * 2246822519u) >> 24);
+	make_disk();
 	for (uint32_t i = 0; i < TABLES * TABLE_PAGES; i++)
 		places[i] = 7 * (i % TABLE_PAGES) + i / TABLE_PAGES;
 	if (nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, 1, &queues) ||
@@ -1599,9 +1605,7 @@ static bool lists(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 	set_device_answers();
 	fake.open_files = files;
 	*(void **)dlsym(fake_cuda, "fake_launched") = (void *)take_launch;
-	controller_init(&disk, ENTRIES, ENTRIES, 4096);
-	for (uint32_t i = 0; i < 4096 * 512; i++)
-		disk.disk[i] = (uint8_t)((i * 2246822519u) >> 24);
+	make_disk();
 	if (nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, 1, &queues) ||
 	    nvmepeer_cuda_buffer_open(ctrl, cuda, memory, BYTES, &buffer))
 		return fails_with(0, 1, "");
