@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Tests on a spare controller, as on a machine that is no guest: what may be harmed is refused,
 # what is missing is named, the disk keeps its data without TEST_WIPE=1, and qualify reports.
-# timeout: 200
+# timeout: 400
 # kernels: 7
 # long-kernels: 6.1 7
 # iommu: on
@@ -118,6 +118,7 @@ ktap_check "nothing is written" writes_nothing
 ktap_check "TEST_WIPE=1 allows to write" writes_if_allowed
 ktap_check "what this controller lacks is named" skips_what_it_lacks
 unset TEST_WIPE
+rm -f "$work"/cpu/{passthru,pci_reset}
 ktap_check "a missing controller is named" skips peer bad_rings badctrl
 ktap_check "a missing GPU is named" skips_gpu
 ktap_check "qualify reports" reports
