@@ -44,6 +44,8 @@ int np_bad_open(struct np_bad *bad);
  * spuriously, as a guest on a busy machine may stand still for a second.
  */
 int np_bad_short_timeouts(void);
+/* When these have expired: the block layer checks once a second, and one more for a busy machine. */
+#define NP_BAD_EXPIRED_MS	4000
 /*
  * Unbinds badctrl; fails unless all its objects are gone and the other controller works.
  */
