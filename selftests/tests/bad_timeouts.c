@@ -26,7 +26,6 @@
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
-#define CTRL_ACL	258		/* byte offset in Identify Controller */
 
 FIXTURE(bad_timeouts)
 {

@@ -17,6 +17,9 @@
 /* For BADCTRL_EVENT: namespace attribute changed (base specification, figure 151). */
 #define EVENT_NAMESPACES	(2U | NVME_LOG_CHANGED_NAMESPACES << 16)
 
+/* Byte offset in Identify Controller. */
+#define CTRL_ACL		258
+
 /**
  * struct np_bad - badctrl, the other controller, and the module's objects before the test
  * @address: PCI address of badctrl, empty if the guest has none
