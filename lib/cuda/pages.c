@@ -89,7 +89,9 @@ static bool needs_no_list(const struct nvmepeer_queue *queue, const struct nvmep
 
 	if (nvp_use_sgl(queue, cache))
 		return true;
-	return (queue->flags & NVMEPEER_SGL) && !(run % page) && !(nvp_table_offset(cache, 0) % page);
+	/* A part of a run of the table: a power of two. */
+	return (queue->flags & NVMEPEER_SGL) && page <= run && !(page & (page - 1)) &&
+	       !(nvp_table_offset(cache, 0) & (page - 1));
 }
 
 /* Longest page that a command reads, from the start of a controller page on. */
