@@ -90,12 +90,20 @@ struct mover {
 	int held;
 };
 
+static bool has_to_move(pid_t tid)
+{
+	cpu_set_t allowed;
+
+	return !sched_getaffinity(tid, sizeof(allowed), &allowed) && !CPU_ISSET(0, &allowed);
+}
+
 static void *let_go(void *context)
 {
 	struct mover *mover = context;
 
 	np_run_on(1);
-	np_sleep_ms(200);
+	while (!has_to_move(mover->tid))
+		np_sleep_ms(1);
 	close(mover->test);
 	return NULL;
 }
