@@ -180,7 +180,10 @@ TEST_F(events, reset_event_without_pollhup)
 /* The result of the next poll of io_uring that is done, whose name is @data. */
 static int uring_polled(struct io_uring *ring, uint64_t data, int timeout_ms)
 {
-	struct __kernel_timespec limit = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000 };
+	struct __kernel_timespec limit = {
+		.tv_sec = timeout_ms / 1000,
+		.tv_nsec = timeout_ms % 1000 * 1000000,
+	};
 	struct io_uring_cqe *cqe;
 	int ret = io_uring_wait_cqe_timeout(ring, &cqe, &limit);
 
