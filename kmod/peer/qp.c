@@ -25,9 +25,9 @@
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
-#include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
+#include <linux/wait.h>
 #include <linux/wait_bit.h>
 
 #include "core/ctrl.h"
@@ -292,7 +292,8 @@ void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
  */
 void nvmep_qp_wake(struct nvmep_qp *qp)
 {
-	wake_up_interruptible_poll(&qp->waiters, EPOLLIN | EPOLLPRI | EPOLLHUP);
+	/* Without a mask: io_uring would report that one instead of polling. */
+	wake_up_interruptible(&qp->waiters);
 }
 
 /* --- memory -------------------------------------------------------------- */

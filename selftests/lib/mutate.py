@@ -4,6 +4,7 @@
 
 usage: mutate.py split LIST SOURCES WORK     for selftests/lib/rules.sh, which says what is written
        mutate.py apply SOURCES TREE WORK NUMBER...
+       mutate.py copy SOURCE TREE           the files that differ, but not build/ and .git
 
 A rule is two lines of LIST, or three:
 
@@ -33,8 +34,10 @@ the WORDs takes the K-th place instead.
     token         a single token: there is one WORD
     text          the tokens of WORDs in this order
 """
+import filecmp
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -384,8 +387,22 @@ def apply(directory, tree, work, *numbers):
         Path(tree, file).write_text(text)
 
 
+def copy(source, tree):
+    for directory, inner, files in os.walk(source):
+        if directory == source:
+            inner[:] = [name for name in inner if name not in ('build', '.git')]
+        into = Path(tree, os.path.relpath(directory, source))
+        into.mkdir(parents=True, exist_ok=True)
+        for name in files:
+            file, to = Path(directory, name), into / name
+            if name == '.git' or to.is_file() and filecmp.cmp(file, to, shallow=False):
+                continue
+            to.unlink(missing_ok=True)
+            shutil.copy(file, to)
+
+
 if __name__ == '__main__':
-    commands = {'split': split, 'apply': apply}
-    if len(sys.argv) < 5 or sys.argv[1] not in commands:
+    commands = {'split': split, 'apply': apply, 'copy': copy}
+    if len(sys.argv) < 4 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     commands[sys.argv[1]](*sys.argv[2:])

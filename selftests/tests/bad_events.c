@@ -252,7 +252,7 @@ TEST_F(bad_events, io_waits_for_firmware_activation)
 	begin_activation(_metadata, &self->bad, 255);
 	self->generation = np_bad_generation(&self->bad);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
-	np_sleep_ms(6000);
+	np_sleep_ms(NP_BAD_EXPIRED_MS);
 	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_RUNG));
 	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_PAUSED));
 	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_FR, '9'));
@@ -288,7 +288,7 @@ TEST_F(bad_events, inflight_command_survives_firmware_activation)
 	/* The new disks may still be read until the next event is processed. */
 	np_sleep_ms(1000);
 	rung = np_bad_get(&self->bad, BADCTRL_RUNG);
-	np_sleep_ms(5000);
+	np_sleep_ms(NP_BAD_EXPIRED_MS);
 	EXPECT_EQ(rung, np_bad_get(&self->bad, BADCTRL_RUNG));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 0));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));

@@ -115,6 +115,52 @@ TEST_F(bad_mediated, command_that_hangs_is_aborted)
 	EXPECT_EQ(NVME_PEER_QP_LIVE, state_of(&self->qp));
 }
 
+static int put_reads(FIXTURE_DATA(bad_mediated) *self, uint32_t count)
+{
+	struct np_command command = read_one(self);
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		np_qp_put(&self->qp, &command);
+	return np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, count) ?:
+	       np_qp_ring_doorbell(&self->qp) ?:
+	       np_bad_wait_word(&self->bad, BADCTRL_HELD, count);
+}
+
+/* ACL allows one Abort at a time: each one that has ended makes room for the next, and none is sent twice. */
+TEST_F(bad_mediated, each_command_that_hangs_is_aborted_once)
+{
+	uint32_t i, round;
+
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_ACL, 0));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	for (round = 0; round < 2; round++) {
+		ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+		ASSERT_EQ(0, put_reads(self, 3));
+		for (i = 0; i < 3; i++)
+			EXPECT_EQ(NVME_SC_ABORTED, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+		EXPECT_EQ(3, np_bad_hits(&self->bad, 1));
+	}
+	EXPECT_EQ(self->generation + 1, np_bad_generation(&self->bad));
+}
+
+/* An Abort ends before its command does, which has some time: its queue pair is not deleted. */
+TEST_F(bad_mediated, command_ends_after_its_abort)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_STATUS, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_DELETE_SQ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, put_reads(self, 1));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(1, BADCTRL_RULE_HITS), 1));
+	np_sleep_ms(100);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+	EXPECT_EQ(0, np_bad_hits(&self->bad, 2));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+}
+
 /* A tenant chooses a short timeout: commands of all are aborted as late as those of the CPU. */
 TEST_F(bad_mediated, short_timeout_of_a_tenant)
 {

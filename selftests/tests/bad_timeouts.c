@@ -26,7 +26,6 @@
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
-#define CTRL_ACL	258		/* byte offset in Identify Controller */
 
 FIXTURE(bad_timeouts)
 {
@@ -484,7 +483,7 @@ TEST_F_TIMEOUT(bad_timeouts, io_timeout_is_per_disk, 60)
 		ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
 		ASSERT_EQ(0, pthread_create(&thread, NULL, reads[i], reader));
 		ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
-		np_sleep_ms(5000);
+		np_sleep_ms(NP_BAD_EXPIRED_MS);
 		EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
 		np_bad_set(&self->bad, BADCTRL_RELEASE, 1);
 		pthread_join(thread, NULL);
@@ -545,11 +544,7 @@ TEST_F(bad_timeouts, unprivileged_timeout_is_ignored)
 	if (!child)
 		_exit(ask_without_capabilities(&self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
-	/*
-	 * The block layer checks timeouts once a second, so they expire up to a second
-	 * late.
-	 */
-	np_sleep_ms(4000);
+	np_sleep_ms(NP_BAD_EXPIRED_MS);
 	np_bad_set(&self->bad, BADCTRL_RELEASE, 1);
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, WEXITSTATUS(status));

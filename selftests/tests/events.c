@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <liburing.h>
 #include <linux/netlink.h>
 #include <poll.h>
 #include <pthread.h>
@@ -174,6 +175,45 @@ TEST_F(events, reset_event_without_pollhup)
 	EXPECT_EQ(NVME_PEER_QP_GONE, event[3].state);
 	EXPECT_EQ(NVME_PEER_QP_REASON_BUFFER, event[3].reason);
 	EXPECT_LE(event[2].time, event[3].time);
+}
+
+/* The result of the next poll of io_uring that is done, whose name is @data. */
+static int uring_polled(struct io_uring *ring, uint64_t data, int timeout_ms)
+{
+	struct __kernel_timespec limit = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000 };
+	struct io_uring_cqe *cqe;
+	int ret = io_uring_wait_cqe_timeout(ring, &cqe, &limit);
+
+	if (ret)
+		return ret;
+	ret = cqe->user_data == data ? cqe->res : -EBADMSG;
+	io_uring_cqe_seen(ring, cqe);
+	return ret;
+}
+
+static int uring_poll(struct io_uring *ring, int fd, unsigned int mask, uint64_t data)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	io_uring_prep_poll_add(sqe, fd, mask);
+	io_uring_sqe_set_data64(sqe, data);
+	return io_uring_submit(ring);
+}
+
+/* A poll of io_uring reports what is pending, not what a wake-up might be for. */
+TEST_F(events, uring_reset_without_pollhup)
+{
+	struct io_uring ring;
+
+	ASSERT_EQ(0, io_uring_queue_init(4, &ring, 0));
+	ASSERT_EQ(1, uring_poll(&ring, self->qp.qp_fd, EVENT, 1));
+	ASSERT_EQ(1, uring_poll(&ring, self->qp.qp_fd, 0, 2));
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(EVENT, uring_polled(&ring, 1, NP_TIMEOUT_MS));
+	EXPECT_EQ(-ETIME, uring_polled(&ring, 2, 200));
+	ASSERT_EQ(0, take_back(self->test, self->buffer.fd));
+	EXPECT_EQ(POLLHUP, uring_polled(&ring, 2, NP_TIMEOUT_MS));
+	io_uring_queue_exit(&ring);
 }
 
 /* A peer requests recovery: that loss is counted, and re-arm is possible at once. */

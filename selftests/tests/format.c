@@ -64,7 +64,8 @@ static int format(const struct np_ctrl *ctrl, uint32_t nsid, uint32_t lba_format
 
 FIXTURE_SETUP(format)
 {
-	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np1"));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, np_spare_or("np1")));
+	np_needs_qemu(&self->ctrl, "its eight formats");
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &self->info));
 	self->disk = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
@@ -282,7 +283,9 @@ static void check_protection(struct __test_metadata *_metadata, FIXTURE_DATA(for
 	EXPECT_EQ(0, memcmp(pattern, back, BYTES));
 	/* The block layer would write zeroes by other commands, if this one failed. */
 	EXPECT_EQ(0, np_ioctl(self->disk, BLKZEROOUT, range));
-	EXPECT_EQ(failed, failures(self));
+	/* Where udev runs, it reads the last blocks that the disk had before. */
+	if (!np_spare())
+		EXPECT_EQ(failed, failures(self));
 	EXPECT_EQ(0, np_disk_read(self->disk, back, BYTES, WHERE));
 	EXPECT_EQ(0, memcmp(zeroes, back, BYTES));
 	EXPECT_EQ(0, np_disk_write(self->disk, memcpy(back, pattern, BYTES), BYTES, WHERE));
@@ -489,6 +492,7 @@ static void check_attachment(struct __test_metadata *_metadata, FIXTURE_DATA(for
 	char path[64];
 	int generic;
 
+	np_spare_needs(self->info.namespaces == 2, "a controller with two namespaces");
 	generic = np_open_node(&self->ctrl, "/dev/ngp%dn2", O_RDWR);
 	ASSERT_LE(0, generic);
 	EXPECT_EQ(2, self->info.namespaces);
@@ -536,6 +540,7 @@ TEST_F(format, long_discard_deallocates)
 	disk = np_open_node(&other, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
 	ASSERT_LE(0, disk);
 	range[1] = disk_bytes(disk);
+	np_spare_needs(range[1] == 2ULL << 30, "a disk of 2 GiB");
 	EXPECT_EQ(2ULL << 30, range[1]);
 	np_pattern(self->bytes, BYTES, WHERE, 5);
 	ASSERT_EQ(0, np_disk_write(disk, self->bytes, BYTES, WHERE));

@@ -35,7 +35,7 @@ FIXTURE_SETUP(memory)
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
 	self->alloc.fd = -1;
 	self->gpu = np_gpu_open();
-	if (self->gpu < 0 || np_function_address("softgpu", address))
+	if (np_function_address("softgpu", address) || self->gpu < 0)
 		SKIP(return, "no software GPU in this guest");
 	self->route = (struct nvme_peer_route){
 		.size = sizeof(self->route),

@@ -78,7 +78,7 @@ FIXTURE_SETUP(long_segments)
 {
 	uint32_t at;
 
-	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, variant->name));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, np_spare_or(variant->name)));
 	self->block = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
 	ASSERT_LE(0, self->block);
 	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, HUGE, AREA));

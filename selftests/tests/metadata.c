@@ -34,7 +34,9 @@ FIXTURE(metadata)
 
 FIXTURE_SETUP(metadata)
 {
-	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np1"));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, np_spare_or("np1")));
+	np_needs_qemu(&self->ctrl, "a second namespace, with metadata");
+	np_spare_needs(self->ctrl.info.namespaces > 1, "a second namespace, with metadata");
 	self->generic = np_open_node(&self->ctrl, "/dev/ngp%dn2", O_RDWR);
 	if (self->generic < 0)
 		SKIP(return, "no namespace with metadata in this guest");

@@ -17,6 +17,9 @@
 /* For BADCTRL_EVENT: namespace attribute changed (base specification, figure 151). */
 #define EVENT_NAMESPACES	(2U | NVME_LOG_CHANGED_NAMESPACES << 16)
 
+/* Byte offset in Identify Controller. */
+#define CTRL_ACL		258
+
 /**
  * struct np_bad - badctrl, the other controller, and the module's objects before the test
  * @address: PCI address of badctrl, empty if the guest has none
@@ -44,6 +47,8 @@ int np_bad_open(struct np_bad *bad);
  * spuriously, as a guest on a busy machine may stand still for a second.
  */
 int np_bad_short_timeouts(void);
+/* When these have expired: the block layer checks once a second, and one more for a busy machine. */
+#define NP_BAD_EXPIRED_MS	4000
 /*
  * Unbinds badctrl; fails unless all its objects are gone and the other controller works.
  */

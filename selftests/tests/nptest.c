@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <sys/resource.h>
@@ -160,6 +161,27 @@ int np_pci_write(const char *address, const char *attribute, const char *text)
 
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", address, attribute);
 	return np_write_file(path, text);
+}
+
+int np_reset_method(const char *address, const char *method)
+{
+	int ret = np_pci_write(address, "reset_method", method);
+	char needs[64];
+
+	snprintf(needs, sizeof(needs), "a function with the reset method %s", method);
+	np_spare_needs(ret != -EINVAL && ret != -ENOENT, needs);
+	return ret;
+}
+
+int np_function_reset(const char *address)
+{
+	int ret = np_pci_write(address, "reset", "1");
+
+	if (ret == -ENOTTY && np_spare()) {
+		np_pci_write(address, "reset_method", "default");
+		np_spare_lacks("a port that can reset its bus, whose link comes up again");
+	}
+	return ret;
 }
 
 const volatile uint32_t *np_registers_map(const char *address)
@@ -474,20 +496,43 @@ int np_ctrl_wait_live(int fd, struct nvme_peer_info *info, int timeout_ms)
 	return -ETIMEDOUT;
 }
 
-/* Identify Controller: bytes 4 to 23 are the serial number. */
-static bool has_serial(int fd, const char *serial)
+/* Identify Controller: bytes 4 to 23 are the serial number, and then the model follows. */
+static const uint8_t *identify(int fd)
 {
-	static uint8_t identify[4096];
+	static uint8_t data[4096];
 	struct nvme_admin_cmd cmd = {
 		.opcode = NVME_ADMIN_IDENTIFY,
-		.addr = (uintptr_t)identify,
-		.data_len = sizeof(identify),
+		.addr = (uintptr_t)data,
+		.data_len = sizeof(data),
 		.cdw10 = NVME_CNS_CONTROLLER,
 	};
+
+	return np_admin(fd, &cmd) ? NULL : data;
+}
+
+static bool has_serial(int fd, const char *serial)
+{
+	const uint8_t *data = identify(fd);
 	size_t length = strlen(serial);
 
-	return !np_admin(fd, &cmd) && !memcmp(identify + 4, serial, length) &&
-	       identify[4 + length] == ' ';
+	return data && !memcmp(data + 4, serial, length) && data[4 + length] == ' ';
+}
+
+bool np_identifies(int fd, unsigned int byte, unsigned int bit)
+{
+	const uint8_t *data = identify(fd);
+
+	return data && data[byte] >> bit & 1;
+}
+
+void np_needs_qemu(const struct np_ctrl *ctrl, const char *what)
+{
+	static const char model[] = "QEMU NVMe Ctrl";
+	const uint8_t *data = np_spare() ? identify(ctrl->fd) : NULL;
+	char needs[128];
+
+	snprintf(needs, sizeof(needs), "QEMU's controller, with %s", what);
+	np_spare_needs(data && !memcmp(data + 24, model, strlen(model)), needs);
 }
 
 static void name_address(struct np_ctrl *ctrl)
@@ -595,6 +640,13 @@ int np_instance(const char *address)
 	return instance;
 }
 
+/* udev reads a disk that is new or that a writer has closed, which tests would count. */
+static void settle_udev(void)
+{
+	if (np_spare() && system("udevadm settle --timeout=20 >/dev/null 2>&1"))
+		np_sleep_ms(100);
+}
+
 int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
@@ -607,8 +659,10 @@ int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags)
 #pragma GCC diagnostic pop
 	do {
 		fd = open(path, flags | O_CLOEXEC);
-		if (fd >= 0)
+		if (fd >= 0) {
+			settle_udev();
 			return fd;
+		}
 		np_sleep_ms(20);
 	} while (np_now_ms() < end);
 	return -errno;
@@ -927,7 +981,15 @@ int np_works_on(int cpu)
 	return np_write_file(WORK_PROCESSORS, mask);
 }
 
+/* The mask in words of 32 processors, the last ones first. */
 int np_works_anywhere(void)
 {
-	return np_write_file(WORK_PROCESSORS, "3");
+	int left = get_nprocs_conf();
+	char mask[1024];
+	size_t at;
+
+	at = (size_t)snprintf(mask, sizeof(mask), "%x", ~0U >> (31 - (left - 1) % 32));
+	for (left -= (left - 1) % 32 + 1; left > 0; left -= 32)
+		at += (size_t)snprintf(mask + at, sizeof(mask) - at, ",ffffffff");
+	return np_write_file(WORK_PROCESSORS, mask);
 }

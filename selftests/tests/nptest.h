@@ -54,6 +54,12 @@ int np_write_file(const char *path, const char *text);
 int np_read_file(const char *path, char *text, size_t size);
 /* An attribute of a PCI function, for example "reset". */
 int np_pci_write(const char *address, const char *attribute, const char *text);
+/*
+ * Choose how the kernel resets a function, "default" at the end of the test, and reset it. A test on a
+ * spare controller without this reset is skipped, with the default restored.
+ */
+int np_reset_method(const char *address, const char *method);
+int np_function_reset(const char *address);
 int np_bind(const char *address);
 /*
  * Pass a descriptor through a socket, with @length bytes beside it; np_receive_file()
@@ -143,6 +149,10 @@ int np_admin(int fd, struct nvme_admin_cmd *cmd);
  * Wait until the controller is LIVE and fill @info: 0, -ENODEV if it is DEAD, -ETIMEDOUT.
  */
 int np_ctrl_wait_live(int fd, struct nvme_peer_info *info, int timeout_ms);
+/* A bit of Identify Controller, by its byte and its number in there. */
+bool np_identifies(int fd, unsigned int byte, unsigned int bit);
+/* Skip a test of a spare controller that is not QEMU's, of which the test expects @what. */
+void np_needs_qemu(const struct np_ctrl *ctrl, const char *what);
 /* X of the /dev/nvmepX of the function at @address, or -ENODEV. */
 int np_instance(const char *address);
 /* Open a node of @ctrl, for example "/dev/nvmep%dn1", waiting until it exists. */

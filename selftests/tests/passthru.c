@@ -26,6 +26,15 @@
 #define HOST_BYTES		512
 #define HOST_FORMATS		2
 
+/* Identify Controller: bytes, and bits in them. */
+#define ID_CTRATT		96
+#define CTRATT_FORMATS		(15 - 8)
+#define ID_LPA			261
+#define LPA_EFFECTS		1
+#define ID_ONCS			520
+#define ONCS_DSM		2
+#define ONCS_TIMESTAMP		6
+
 /* Status code and type, without More and Do Not Retry. */
 #define STATUS(ret)		((ret) & NVME_STATUS_MASK)
 
@@ -104,18 +113,25 @@ TEST_F(passthru, controller_node_io_to_only_namespace)
 	struct nvme_passthru_cmd write = rw(NVMEPEER_OP_WRITE, self->bytes, NP_PAGE);
 	struct nvme_passthru_cmd read = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
 	struct nvme_passthru_cmd64 read64 = rw64(NVMEPEER_OP_READ, self->back, NP_PAGE);
-	int log = np_log_open();
-	struct np_ctrl several;
 
-	ASSERT_LE(0, log);
+	np_spare_needs(self->ctrl.info.namespaces == 1, "a controller with one namespace");
 	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &write));
 	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_IO_CMD, &read));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, NP_PAGE));
 	read.nsid = 2;
 	EXPECT_EQ(-EINVAL, np_ioctl(self->ctrl.fd, NVME_IOCTL_IO_CMD, &read));
 	EXPECT_EQ(-ENOTTY, np_ioctl(self->ctrl.fd, NVME_IOCTL_IO64_CMD, &read64));
-	ASSERT_EQ(0, np_ctrl_open(&several, "np1"));
-	read.nsid = 1;
+}
+
+TEST_F(passthru, controller_node_io_with_several_namespaces)
+{
+	struct nvme_passthru_cmd read = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
+	struct np_ctrl several;
+	int log = np_log_open();
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_ctrl_open(&several, np_spare_or("np1")));
+	np_spare_needs(several.info.namespaces > 1, "a controller with several namespaces");
 	EXPECT_EQ(-EINVAL, np_ioctl(several.fd, NVME_IOCTL_IO_CMD, &read));
 	EXPECT_EQ(0, np_log_wait(log, "the controller has several namespaces", NP_TIMEOUT_MS));
 	np_ctrl_close(&several);
@@ -146,6 +162,7 @@ TEST_F(passthru, dsm_range_list_fits_buffer)
 		.cdw10 = 1,
 	};
 
+	np_spare_needs(np_identifies(self->ctrl.fd, ID_ONCS, ONCS_DSM), "Dataset Management");
 	memset(self->bytes, 0, 32);
 	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 	cmd.data_len = 32;
@@ -208,6 +225,7 @@ TEST_F(passthru, long_log_page_is_cut)
 		.cdw10 = (NP_PAGE / 4 - 1) << 16 | NVME_LOG_EFFECTS,
 	};
 
+	np_spare_needs(np_identifies(self->ctrl.fd, ID_LPA, LPA_EFFECTS), "the log of commands and effects");
 	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
 	ASSERT_TRUE(memcmp(self->back, self->back + 4, NP_PAGE - 4));
 	memset(self->bytes, 0xee, NP_PAGE);
@@ -452,9 +470,13 @@ TEST_F(passthru, admin_identify_and_result)
 		.opcode = NVME_ADMIN_GET_FEATURES,
 		.cdw10 = NVME_FEATURE_QUEUES,
 	};
+	char path[64], serial[32];
 
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/serial", self->ctrl.instance);
+	ASSERT_EQ(0, np_read_file(path, serial, sizeof(serial)));
+	ASSERT_LT(1, strlen(serial));
 	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
-	EXPECT_EQ(0, memcmp("np0 ", self->back + 4, 4));
+	EXPECT_EQ(0, memcmp(serial, self->back + 4, strlen(serial) - 1));
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_ADMIN64_CMD, &cmd64));
 	/*
 	 * Numbers of queues, 0-based, submission in the low and completion in the high
@@ -570,6 +592,9 @@ TEST_F(passthru, host_features_are_set)
 	struct timespec now;
 	int i;
 
+	np_spare_needs(np_identifies(self->ctrl.fd, ID_ONCS, ONCS_TIMESTAMP) &&
+		       np_identifies(self->ctrl.fd, ID_CTRATT + 1, CTRATT_FORMATS),
+		       "the features Timestamp and Host Behavior Support");
 	for (i = 0; i < 2; i++) {
 		clock_gettime(CLOCK_REALTIME, &now);
 		EXPECT_GT(60000, llabs(time_of(self->ctrl.fd) - (int64_t)now.tv_sec * 1000));

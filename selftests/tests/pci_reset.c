@@ -63,7 +63,7 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *se
 	struct np_qp qp;
 	uint32_t i;
 
-	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", method));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, method));
 	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
 	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
 	for (i = 1; i <= 3; i++) {
@@ -71,7 +71,7 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *se
 		EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 		status = qp.status.at;
 		EXPECT_EQ(0, np_qp_submit_reads(&qp, ENTRIES - 1, &buffer, (PAGES - 1) * NP_PAGE));
-		EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
+		EXPECT_EQ(0, np_function_reset(self->ctrl.address));
 		ASSERT_EQ(0, np_info(self->ctrl.fd, &now));
 		/* reset_done() returns when the controller is LIVE again. */
 		EXPECT_EQ(NVME_PEER_CTRL_LIVE, now.state);
@@ -84,7 +84,7 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *se
 	EXPECT_EQ(0, np_reader_stop(&reader));
 	ASSERT_EQ(0, np_release(self->ctrl.fd, buffer.handle));
 	np_buffer_close(&buffer);
-	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "default"));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "default"));
 }
 
 TEST_F_TIMEOUT(pci, function_reset_under_load, 120)
@@ -107,10 +107,10 @@ static void check_doorbell(struct __test_metadata *_metadata, FIXTURE_DATA(pci) 
 	struct np_export again;
 	struct np_qp qp;
 
-	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", method));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, method));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_storer_start(&storer, &qp));
-	EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
+	EXPECT_EQ(0, np_function_reset(self->ctrl.address));
 	EXPECT_EQ(0, np_storer_wait(&storer, 0));
 	np_storer_stop(&storer);
 	/* The doorbell stays revoked until the queue pair is re-armed. */
@@ -119,7 +119,7 @@ static void check_doorbell(struct __test_metadata *_metadata, FIXTURE_DATA(pci) 
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
 				   qp.doorbell.fd, 0));
 	np_qp_close(&qp);
-	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "default"));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "default"));
 }
 
 TEST_F_TIMEOUT(pci, doorbells_revoked_before_function_reset, 120)
@@ -161,6 +161,8 @@ TEST_F_TIMEOUT(pci, external_flr_keeps_queue_pairs, 120)
 	struct np_qp qp;
 	int config, i;
 
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "flr"));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "default"));
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", self->ctrl.address);
 	config = open(path, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, config);
@@ -183,13 +185,16 @@ TEST_F_TIMEOUT(pci, external_flr_is_followed_by_chosen_method, 120)
 	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	struct nvme_peer_info now;
 	char path[128];
-	int config, method;
+	int config, method, test = np_test_open();
 	struct np_qp qp;
 
+	ASSERT_LE(0, test);
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "flr"));
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", self->ctrl.address);
 	config = open(path, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, config);
-	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "bus"));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "bus"));
+	ASSERT_EQ(0, np_function_reset(self->ctrl.address));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	method = np_stall(&stall);
 	ASSERT_LE(0, method);
@@ -201,7 +206,8 @@ TEST_F_TIMEOUT(pci, external_flr_is_followed_by_chosen_method, 120)
 	EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 	np_qp_close(&qp);
 	close(config);
-	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "default"));
+	close(test);
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "default"));
 }
 
 /* A controller reset keeps BAR decoding, so doorbells stay mapped. */
@@ -240,7 +246,7 @@ TEST_F_TIMEOUT(pci, function_reset_during_controller_reset, 120)
 
 	for (i = 0; i < 5; i++) {
 		ASSERT_EQ(0, pthread_create(&thread, NULL, reset_by_attribute, &self->ctrl));
-		EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
+		EXPECT_EQ(0, np_function_reset(self->ctrl.address));
 		pthread_join(thread, &ret);
 		resets += 1 + !ret;
 		/* The driver's own reset is refused while another one runs. */
@@ -282,7 +288,7 @@ TEST_F_TIMEOUT(pci, function_reset_at_end_of_controller_reset, 120)
 		ASSERT_EQ(0, np_reader_start(&readers[i], &self->ctrl));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_by_ioctl, &readers[0]));
 	for (i = 0; i < 40; i++)
-		resets += !np_pci_write(self->ctrl.address, "reset", "1");
+		resets += !np_function_reset(self->ctrl.address);
 	EXPECT_EQ(40, resets);
 	atomic_store(&readers[0].stop, true);
 	pthread_join(thread, NULL);

@@ -189,17 +189,11 @@ static void check_doorbells(struct __test_metadata *_metadata, FIXTURE_DATA(rear
 {
 	struct nvme_peer_qp_export out;
 	uint32_t i;
-	int ret;
 
-	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", method));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, method));
 	for (i = 0; i < 2; i++) {
 		EXPECT_EQ(0, verify(&self->qp, &self->buffer, i));
-		ret = np_pci_write(self->ctrl.address, "reset", "1");
-		if (ret == -ENOTTY && np_spare()) {
-			np_pci_write(self->ctrl.address, "reset_method", "default");
-			SKIP(return, "needs a port that can reset its bus, whose link comes up again");
-		}
-		EXPECT_EQ(0, ret);
+		EXPECT_EQ(0, np_function_reset(self->ctrl.address));
 		EXPECT_EQ(np_qp_revoked(), np_store(self->qp.tail_doorbell, 0));
 		EXPECT_EQ(-EAGAIN, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
 		EXPECT_EQ(-EAGAIN, try_map(&self->qp.doorbell));
@@ -208,7 +202,7 @@ static void check_doorbells(struct __test_metadata *_metadata, FIXTURE_DATA(rear
 		ASSERT_EQ(0, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
 		close(out.fd);
 	}
-	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "default"));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "default"));
 }
 
 TEST_F_TIMEOUT(rearm, rearm_restores_doorbells_after_function_reset, 120)
@@ -238,10 +232,10 @@ TEST_F(rearm, withdrawn_doorbells_can_be_retried)
 	void *result;
 	int stall;
 
-	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "flr"));
 	ASSERT_EQ(0, np_run_on(0));
 	stall = np_stall(&lost);
 	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "flr"));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, function_reset, &self->ctrl));
 	EXPECT_EQ(0, np_wait_stalled(stall));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, status->state);
@@ -252,7 +246,7 @@ TEST_F(rearm, withdrawn_doorbells_can_be_retried)
 	EXPECT_EQ(NULL, result);
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, try_map(&self->qp.doorbell));
-	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "default"));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "default"));
 }
 
 /* Is the page on the disk as verify() left it? */

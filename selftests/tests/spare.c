@@ -39,6 +39,17 @@ void np_spare_lacks(const char *what)
 	_exit(SKIPPED);
 }
 
+void np_spare_needs(bool has, const char *what)
+{
+	if (!has)
+		np_spare_lacks(what);
+}
+
+const char *np_spare_or(const char *name)
+{
+	return np_spare() ? "np0" : name;
+}
+
 const char *np_spare_address(const char *name)
 {
 	static const struct {

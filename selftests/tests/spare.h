@@ -18,6 +18,10 @@ const char *np_spare_address(const char *name);
 void np_spare_opens(void);
 /* On a spare controller: end the process as skipped, with what it needs. Elsewhere: return. */
 void np_spare_lacks(const char *what);
+/* The same unless it @has that: what all controllers of a guest have, and not each of a user. */
+void np_spare_needs(bool has, const char *what);
+/* "np0" on a spare controller; in a guest @name, the controller that the test is for. */
+const char *np_spare_or(const char *name);
 /* Skip a test that is about to write to the disk, unless that is allowed. */
 void np_spare_writes(void);
 /* The same for a command, if it can change data. */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Tests on a spare controller, as on a machine that is no guest: what may be harmed is refused,
 # what is missing is named, the disk keeps its data without TEST_WIPE=1, and qualify reports.
-# timeout: 150
+# timeout: 400
 # kernels: 7
 # long-kernels: 6.1 7
 # iommu: on
@@ -23,7 +23,7 @@ install_few() {
 		cp /selftests/qualify "$work/" &&
 		cp /selftests/lib/{run-target,ktap.sh,results.sh} "$work/lib/" &&
 		cp /selftests/peer/settings /build/user/tests/{cpu_peer,rearm,gpu_peer,bad_rings} "$work/peer/" &&
-		cp /selftests/cpu/settings /build/user/tests/{uring_cmd,reset} "$work/cpu/"
+		cp /selftests/cpu/settings /build/user/tests/{uring_cmd,reset,passthru,pci_reset} "$work/cpu/"
 }
 
 refuses() {
@@ -82,6 +82,15 @@ writes_if_allowed() {
 	TEST_WIPE=1 passes peer cpu_peer && ! grep -q TEST_WIPE "$work/out" && [[ $(sum_of_disk) != "$before" ]]
 }
 
+# The port of np1 cannot reset its bus; np1 has two namespaces.
+skips_what_it_lacks() {
+	export TEST_WIPE=1
+	one_skipped cpu pci_reset pci.bus_reset_under_load "a port that can reset its bus" &&
+		ktap_same "$(<"/sys/bus/pci/devices/$TEST_BDF/reset_method")" "flr bus" &&
+		one_skipped cpu passthru passthru.controller_node_io_to_only_namespace "a controller with one namespace" &&
+		grep -q "^# ok .* passthru.controller_node_io_with_several_namespaces\$" "$work/out"
+}
+
 skips_gpu() {
 	TEST_WIPE=1 skips peer gpu_peer softgpu
 }
@@ -107,6 +116,9 @@ ktap_check "a mounted disk is refused" refuses_mounted
 ktap_check "its disk has data" fill
 ktap_check "nothing is written" writes_nothing
 ktap_check "TEST_WIPE=1 allows to write" writes_if_allowed
+ktap_check "what this controller lacks is named" skips_what_it_lacks
+unset TEST_WIPE
+rm -f "$work"/cpu/{passthru,pci_reset}
 ktap_check "a missing controller is named" skips peer bad_rings badctrl
 ktap_check "a missing GPU is named" skips_gpu
 ktap_check "qualify reports" reports

@@ -65,6 +65,11 @@ tests_of() {
 	generate 100 1 "$work/times" "$work/reach" | awk -v change="$1" 'index($0, change) { gsub(/.*\[|\].*/, ""); print; exit }'
 }
 
+# of_clamp [REACH]: the tests of clamp(), for which no rule by hand names one
+of_clamp() {
+	generate 100 1 - "$@" | grep -P '^\tclamp' | sed 's/.*\[//; s/\].*//' | sort -u
+}
+
 all_fit() {
 	rm -rf "$work/split"
 	mkdir "$work/split"
@@ -87,6 +92,11 @@ ktap_check "another seed is another sample" test "$(generate 5 1)" != "$(generat
 ktap_is "a place has its tests, fastest first, for 90 seconds" "$(tests_of 'if #1')" "quick, named"
 ktap_is "a later line has its own" "$(tests_of ': call #2')" "late, named"
 ktap_check "a change of a function leaves the rules of others" other_function_keeps
+echo 'by-hand: a rule
+	small [named, compiled unit]: drop clamp' >"$work/rules"
+echo 'clamp compiled unit' >"$work/units"
+ktap_is "a function that no test reaches has those of its file" "$(of_clamp)" "named"
+ktap_is "a unit test is for functions that it compiles" "$(of_clamp "$work/units")" "compiled unit"
 ktap_check "rules of the module fit" all_fit "$np_source/kmod" mutants/rules
 ktap_check "rules of the device library fit" all_fit "$np_source/include/nvmepeer_device" device/mutants
 ktap_end

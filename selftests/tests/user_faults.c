@@ -36,7 +36,7 @@ FIXTURE(user_faults)
 FIXTURE_SETUP(user_faults)
 {
 	self->faults = -1;
-	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np1"));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, np_spare_or("np1")));
 	self->pages = mmap(NULL, PAGES * NP_PAGE, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->pages);
