@@ -48,9 +48,16 @@ static u64 nvmep_window_bdev_blocks(const struct nvmep_window *window)
 	       (window->blocks.shift - SECTOR_SHIFT);
 }
 
+/* None while a part of the blocks is behind the end of the block device. */
+static u64 nvmep_window_file_blocks(const struct nvmep_window *window)
+{
+	return window->pinned->end <= nvmep_window_bdev_blocks(window) ?
+	       window->pinned->blocks : 0;
+}
+
 static u64 nvmep_window_device_blocks(const struct nvmep_window *window)
 {
-	return window->pinned ? window->pinned->blocks :
+	return window->pinned ? nvmep_window_file_blocks(window) :
 				nvmep_window_bdev_blocks(window);
 }
 
@@ -95,7 +102,7 @@ struct nvmep_file *nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id)
 		return NULL;
 	right = &tenant->rights.windows[slot];
 	if (window->pinned) {
-		right->device_blocks = window->pinned->blocks;
+		right->device_blocks = nvmep_window_file_blocks(window);
 		right->device_read_only = nvmep_window_file_read_only(window);
 		return window->pinned;
 	}
@@ -333,6 +340,35 @@ static int nvmep_tenant_add_opened(struct nvmep_tenant *tenant,
 	return 0;
 }
 
+/* Before anything is opened, which may take long. */
+static int nvmep_tenant_has_window_slot(struct nvmep_tenant *tenant)
+{
+	int err;
+
+	mutex_lock(&tenant->mutex);
+	err = nvmep_tenant_may_add(tenant);
+	if (!err && !nvmep_tenant_find_window_slot(tenant))
+		err = -EDQUOT;
+	mutex_unlock(&tenant->mutex);
+	return err;
+}
+
+static int nvmep_tenant_add_file(struct nvmep_tenant *tenant,
+				 struct nvme_peer_window_add *cmd)
+{
+	struct nvmep_window window = {
+		.file = fget(cmd->fd),
+	};
+	int err;
+
+	if (!window.file)
+		return -EBADF;
+	err = nvmep_tenant_add_opened(tenant, &window, cmd);
+	if (err)
+		nvmep_window_put(tenant, &window);
+	return err;
+}
+
 /**
  * nvmep_tenant_window_add() - add a window
  * @tenant: the tenant
@@ -345,20 +381,15 @@ static int nvmep_tenant_add_opened(struct nvmep_tenant *tenant,
 int nvmep_tenant_window_add(struct nvmep_tenant *tenant,
 			    struct nvme_peer_window_add *cmd)
 {
-	struct nvmep_window window = { };
 	int err;
 
-	mutex_lock(&tenant->mutex);
-	err = nvmep_tenant_may_add(tenant);
-	mutex_unlock(&tenant->mutex);
-	if (err)
-		return err;
-	window.file = fget(cmd->fd);
-	if (!window.file)
-		return -EBADF;
-	err = nvmep_tenant_add_opened(tenant, &window, cmd);
-	if (err)
-		nvmep_window_put(tenant, &window);
+	/* One file at a time, whose extents take memory. */
+	if (mutex_lock_killable(&tenant->adding))
+		return -EINTR;
+	err = nvmep_tenant_has_window_slot(tenant);
+	if (!err)
+		err = nvmep_tenant_add_file(tenant, cmd);
+	mutex_unlock(&tenant->adding);
 	return err;
 }
 
@@ -413,6 +444,8 @@ static void nvmep_tenant_drop_window(struct nvmep_tenant *tenant, u32 slot)
 
 	spin_lock(&mediator->lock);
 	tenant->rights.windows[slot].id = 0;
+	if (tenant->windows[slot].pinned)
+		WRITE_ONCE(tenant->windows[slot].pinned->closing, true);
 	spin_unlock(&mediator->lock);
 	while (nvmep_window_busy(tenant, slot)) {
 		nvmep_mediator_poll(mediator);
@@ -944,6 +977,7 @@ nvmep_tenant_alloc(struct nvmep_qp *qp, const struct nvme_peer_qp_create *cmd)
 					       NVMEP_DEFAULT_WINDOWS);
 	tenant->max_buffers = nvmep_or_default(cmd->max_buffers,
 					       NVMEP_DEFAULT_BUFFERS);
+	mutex_init(&tenant->adding);
 	mutex_init(&tenant->mutex);
 	INIT_LIST_HEAD(&tenant->idle);
 	if (nvmep_tenant_alloc_tables(tenant)) {

@@ -71,6 +71,7 @@ struct file;
 struct inode;
 struct nvmep_buf;
 struct nvmep_peers;
+struct nvmep_account;
 struct nvmep_pin;
 struct nvmep_qp;
 struct nvmep_tenant;
@@ -123,32 +124,42 @@ struct nvmep_extent {
  * @ctrl: const, reference
  * @mediator: const: exists as long as @ctrl
  * @tenant: const: exists as long as the window
+ * @account: const: of @tenant; exists longer while @verify is queued
  * @file: const, reference: keeps the file system mounted
  * @inode: const: of @file
  * @pin: const: NULL if it could not be pinned
  * @shift: const: log2 of the bytes of a block
  * @base: const: LBA of the first block of the file system
- * @blocks: const: of the file, when it was pinned
+ * @blocks: const: of the file when it was pinned, in whole blocks of the file
+ *	system
  * @first: const: first block of the window
  * @count: const: blocks of the window
  * @extents: const: array; the last one is behind the window
  * @extent_count: const: entries of @extents
  * @user: const: charged for @pages, reference; NULL if nothing is charged
  * @pages: const: of @extents
+ * @end: const: behind the last block of @extents on the block device
  * @version: mediator->lock: of the inode, with which @extents were compared
- * @ended: mediator->lock: the blocks have changed
+ * @verify_after: mediator->lock: jiffies: not compared again before
+ * @closing: mediator->lock: the window is being removed; read racily
+ * @doubts: mediator->lock: comparisons in sequence without a result
+ * @ended: mediator->lock: the blocks have changed, or the page cache has old data
  * @node: mediator->lock: in mediator->cached while there are commands below
  * @waiting: mediator->lock: commands whose pages are to be invalidated
  * @running: mediator->lock: commands whose pages are being invalidated
+ * @stale_first: mediator->lock: first byte whose page is to be invalidated,
+ *	U64_MAX if there is none
+ * @stale_last: mediator->lock: last one
  * @invalidate: does it
  * @verify: compares the extents
- * @release: releases the inode
+ * @release: releases the inode, repeated while that is locked
  */
 struct nvmep_file {
 	struct kref ref;
 	struct nvmep_ctrl *ctrl;
 	struct nvmep_mediator *mediator;
 	struct nvmep_tenant *tenant;
+	struct nvmep_account *account;
 	struct file *file;
 	struct inode *inode;
 	struct nvmep_pin *pin;
@@ -161,14 +172,20 @@ struct nvmep_file {
 	u32 extent_count;
 	struct user_struct *user;
 	unsigned long pages;
+	u64 end;
 	u64 version;
+	unsigned long verify_after;
+	unsigned int doubts;
+	bool closing;
 	bool ended;
 	struct list_head node;
 	struct list_head waiting;
 	struct list_head running;
+	u64 stale_first;
+	u64 stale_last;
 	struct work_struct invalidate;
 	struct work_struct verify;
-	struct work_struct release;
+	struct delayed_work release;
 };
 
 /**
@@ -263,9 +280,11 @@ struct nvmep_readers {
  * @mapped: mediator->lock: bytes of the dma-bufs that are mapped for them
  * @slots: mediator->lock: commands on the shared queue pairs
  * @bytes: mediator->lock: that these transfer
+ * @verifying: mediator->lock: the extents of a file are being compared
  * @reader: const: slow reads of the user
  *
- * It outlives its last tenant until its buffers have gone.
+ * It outlives its last tenant until its buffers have gone, and a comparison has
+ * ended.
  */
 struct nvmep_account {
 	struct list_head node;
@@ -274,6 +293,7 @@ struct nvmep_account {
 	u64 mapped;
 	unsigned int slots;
 	u64 bytes;
+	bool verifying;
 	struct nvmep_reader *reader;
 };
 
@@ -287,6 +307,8 @@ struct nvmep_account {
  * @timeout: const: jiffies; not less than that of I/O of the CPU
  * @max_windows: const
  * @max_buffers: const
+ * @adding: serializes additions of windows.  Held over waits for a file; outside
+ *	of @mutex
  * @mutex: serializes changes of windows and buffers.  Held over the wait for the
  *	commands of a window
  * @ended: @mutex: no window or buffer is added any more
@@ -321,6 +343,7 @@ struct nvmep_tenant {
 	unsigned long timeout;
 	u32 max_windows;
 	u32 max_buffers;
+	struct mutex adding;
 
 	struct mutex mutex;	/* changes of windows and buffers */
 	bool ended;
@@ -480,7 +503,7 @@ void nvmep_mediator_remove(struct nvmep_tenant *tenant);
 unsigned int nvmep_mediator_count(struct nvmep_mediator *mediator);
 
 void nvmep_mediator_finish_cached(struct nvmep_mediator *mediator,
-				  struct nvmep_file *file);
+				  struct nvmep_file *file, u16 status);
 void nvmep_mediator_abort_cached(struct nvmep_mediator *mediator,
 				 struct nvmep_file *file);
 void nvmep_tenant_lose_cached(struct nvmep_tenant *tenant);
@@ -497,8 +520,10 @@ bool nvmep_file_read_only(const struct nvmep_file *file);
 int nvmep_file_begin(struct nvmep_file *file, bool write);
 void nvmep_file_end(struct nvmep_file *file, bool write);
 bool nvmep_file_cached(const struct nvmep_file *file);
-void nvmep_file_invalidate(struct nvmep_file *file,
-			   struct nvmep_tenant_command *command);
+void nvmep_file_wrote(struct nvmep_file *file,
+		      const struct nvmep_mediate_command *command);
+void nvmep_file_wait(struct nvmep_file *file,
+		     struct nvmep_tenant_command *command);
 
 /* mediated.c */
 int nvmep_tenant_create(struct nvmep_qp *qp,

@@ -336,8 +336,9 @@ static void nvmep_command_parts_done(struct nvmep_mediator *mediator,
 		nvmep_command_done(mediator, command, command->status);
 		return;
 	}
+	nvmep_file_wrote(file, &command->command);
 	nvmep_command_release(command);
-	nvmep_file_invalidate(file, command);
+	nvmep_file_wait(file, command);
 }
 
 /* After an error no further part is sent. */
@@ -545,6 +546,18 @@ static void nvmep_commands_lose(struct list_head *commands)
 		nvmep_command_lose(command);
 }
 
+/* No part is on the controller any more, which may have executed some. */
+static void nvmep_command_lose_parts(struct nvmep_tenant_command *command)
+{
+	struct nvmep_file *file = command->file;
+	bool write = nvmep_command_writes(&command->command);
+
+	nvmep_file_end(file, write);
+	if (write && nvmep_file_cached(file))
+		nvmep_file_wrote(file, &command->command);
+	nvmep_command_lose(command);
+}
+
 /* The commands of files that are on the controller lose their parts later. */
 static void nvmep_mediator_lose_unsent(struct nvmep_mediator *mediator)
 {
@@ -552,11 +565,8 @@ static void nvmep_mediator_lose_unsent(struct nvmep_mediator *mediator)
 
 	list_for_each_entry_safe(command, next, &mediator->splitting, node) {
 		list_del_init(&command->node);
-		if (command->parts)
-			continue;
-		nvmep_file_end(command->file,
-			       nvmep_command_writes(&command->command));
-		nvmep_command_lose(command);
+		if (!command->parts)
+			nvmep_command_lose_parts(command);
 	}
 }
 
@@ -568,13 +578,10 @@ static void nvmep_slot_lose(struct nvmep_shared_slot *slot)
 	slot->command = NULL;
 	if (command->command.opcode == nvme_cmd_flush)
 		return;
-	if (command->file) {
-		if (--command->parts)
-			return;
-		nvmep_file_end(command->file,
-			       nvmep_command_writes(&command->command));
-	}
-	nvmep_command_lose(command);
+	if (!command->file)
+		nvmep_command_lose(command);
+	else if (!--command->parts)
+		nvmep_command_lose_parts(command);
 }
 
 static void nvmep_shared_lose(struct nvmep_shared *shared)
@@ -685,14 +692,16 @@ static void nvmep_commands_finish_cached(struct list_head *commands, u16 error)
  * nvmep_mediator_finish_cached() - the pages of commands have been invalidated
  * @mediator: the mediator
  * @file: completes file->running
+ * @status: 0, or the NVMe status if pages could not be invalidated
  */
 void nvmep_mediator_finish_cached(struct nvmep_mediator *mediator,
-				  struct nvmep_file *file)
+				  struct nvmep_file *file, u16 status)
 {
 	spin_lock(&mediator->lock);
+	file->ended |= status != 0;
 	/* Loses them if the controller has stopped. */
 	if (nvmep_mediator_check(mediator))
-		nvmep_commands_finish_cached(&file->running, 0);
+		nvmep_commands_finish_cached(&file->running, status);
 	if (list_empty(&file->waiting))
 		list_del_init(&file->node);
 	spin_unlock(&mediator->lock);
@@ -1051,13 +1060,18 @@ static void nvmep_command_send_part(struct nvmep_mediator *mediator,
 			    nvmep_command_timeout(command));
 }
 
-/* Sends parts of a command in mediator->splitting, within its tenant's share. */
+/*
+ * Sends parts of a command in mediator->splitting, within its tenant's share;
+ * those of Write Zeroes one at a time.
+ */
 static void nvmep_command_send_parts(struct nvmep_mediator *mediator,
 				     struct nvmep_tenant_command *command)
 {
 	struct nvmep_shared *shared;
 
 	while (command->sent < command->command.blocks) {
+		if (command->command.zeroes && command->parts)
+			return;
 		shared = nvmep_mediator_pick(mediator);
 		if (!shared || nvmep_tenant_over_share(command->tenant, shared))
 			return;
@@ -1488,7 +1502,7 @@ nvmep_mediator_pass_locked(struct nvmep_mediator *mediator)
 		seen = NVMEP_RELAY_IDLE;
 	if (nvmep_mediator_must_ring(mediator))
 		nvmep_mediator_ring(mediator);
-	if (mediator->in_flight)
+	if (mediator->in_flight || !list_empty(&mediator->splitting))
 		seen = max(seen, NVMEP_RELAY_IDLE);
 	return max(seen, completed);
 }

@@ -13,17 +13,21 @@
  * file system waits before it changes blocks.
  *
  * Nothing waits for these works, and no lock of others is held over a wait for
- * the inode: the tenant may have processes that hold its lock for any time.
+ * the inode: the tenant may have processes that hold its lock for any time.  The
+ * works share a queue with those of other users, so the one that sleeps for the
+ * inode, in bmap(), is one at a time for each user, and the release tries again.
  */
 #include <linux/bits.h>
 #include <linux/buffer_head.h>
 #include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/iversion.h>
 #include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -38,6 +42,16 @@
 /* Most extents of a window: 4 MiB of memory. */
 #define NVMEP_MAX_EXTENTS	BIT(18)
 #define NVMEP_FIRST_EXTENTS	64U
+
+/* Interval of the attempts to lock the inode of a window that was removed. */
+#define NVMEP_RELEASE_INTERVAL	(HZ / 50 + 1)
+
+/* A comparison of the extents may take one part in so many of the time. */
+#define NVMEP_VERIFY_SHARE	10
+#define NVMEP_VERIFY_INTERVAL	(HZ / 100 + 1)
+
+/* Comparisons without a result after which the window ends. */
+#define NVMEP_VERIFY_DOUBTS	100
 
 /* Attributes of files whose blocks do not hold their bytes. */
 #define NVMEP_REFUSED_ATTRIBUTES \
@@ -140,20 +154,23 @@ static void nvmep_file_free(struct nvmep_file *file)
 	module_put(THIS_MODULE);
 }
 
-static void nvmep_file_unpin_locked(struct nvmep_file *file)
+/* Tries again later if the inode is locked: others may keep it so. */
+static void nvmep_file_unpin(struct nvmep_file *file)
 {
-	if (file->pin)
-		nvmep_pin_put(file->pin);
+	if (!inode_trylock(file->inode)) {
+		queue_delayed_work(nvmep_file_wq, &file->release,
+				   NVMEP_RELEASE_INTERVAL);
+		return;
+	}
+	nvmep_pin_put(file->pin);
 	inode_unlock(file->inode);
+	nvmep_file_free(file);
 }
 
 static void nvmep_file_release_work(struct work_struct *work)
 {
-	struct nvmep_file *file = container_of(work, struct nvmep_file, release);
-
-	inode_lock(file->inode);
-	nvmep_file_unpin_locked(file);
-	nvmep_file_free(file);
+	nvmep_file_unpin(container_of(to_delayed_work(work), struct nvmep_file,
+				      release));
 }
 
 /*
@@ -164,12 +181,10 @@ static void nvmep_file_release(struct kref *ref)
 {
 	struct nvmep_file *file = container_of(ref, struct nvmep_file, ref);
 
-	if (inode_trylock(file->inode)) {
-		nvmep_file_unpin_locked(file);
+	if (file->pin)
+		nvmep_file_unpin(file);
+	else
 		nvmep_file_free(file);
-	} else {
-		queue_work(nvmep_file_wq, &file->release);
-	}
 }
 
 /**
@@ -242,15 +257,22 @@ static bool nvmep_walk_continues(const struct nvmep_walk *walk, u64 first,
 	return lba - last->lba == first - last->first;
 }
 
-/* A block of the file system: @block on the file. */
-static int nvmep_walk_block(struct nvmep_walk *walk,
-			    const struct nvmep_file *file, u64 block)
+/* log2 of the blocks of the namespace in one of the file system. */
+static u32 nvmep_file_block_shift(const struct nvmep_file *file)
 {
-	u32 shift = file->inode->i_blkbits - file->shift;
+	return file->inode->i_blkbits - file->shift;
+}
+
+/*
+ * The LBA of a block of the file system: @block on the file.  bmap() takes the
+ * inode lock: the caller holds no lock.
+ */
+static int nvmep_file_bmap(const struct nvmep_file *file, u64 block, u64 *lba)
+{
 	struct block_device *bdev = file->inode->i_sb->s_bdev;
 	sector_t found = block;
-	u64 lba;
 
+	cond_resched();
 	if (bmap(file->inode, &found))
 		return -ENOTBLK;
 	if (!found)
@@ -258,31 +280,60 @@ static int nvmep_walk_block(struct nvmep_walk *walk,
 	if (found >= bdev_nr_sectors(bdev) >>
 		     (file->inode->i_blkbits - SECTOR_SHIFT))
 		return -EIO;
-	lba = file->base + ((u64)found << shift);
-	if (nvmep_walk_continues(walk, block << shift, lba))
-		return 0;
-	return nvmep_walk_add(walk, block << shift, lba);
+	*lba = file->base + ((u64)found << nvmep_file_block_shift(file));
+	return 0;
 }
 
-/*
- * The extents of the blocks of the window.  bmap() takes the inode lock: the
- * caller holds no lock.
- */
+static int nvmep_walk_block(struct nvmep_walk *walk,
+			    const struct nvmep_file *file, u64 block)
+{
+	u64 first = block << nvmep_file_block_shift(file), lba;
+	int err = nvmep_file_bmap(file, block, &lba);
+
+	if (err || nvmep_walk_continues(walk, first, lba))
+		return err;
+	return nvmep_walk_add(walk, first, lba);
+}
+
+static u64 nvmep_file_first_block(const struct nvmep_file *file)
+{
+	return file->first >> nvmep_file_block_shift(file);
+}
+
+static u64 nvmep_file_last_block(const struct nvmep_file *file)
+{
+	return (file->first + file->count - 1) >> nvmep_file_block_shift(file);
+}
+
+/* The extents of the blocks of the window. */
 static int nvmep_file_walk(const struct nvmep_file *file,
 			   struct nvmep_walk *walk)
 {
-	u32 shift = file->inode->i_blkbits - file->shift;
-	u64 block = file->first >> shift;
-	u64 last = (file->first + file->count - 1) >> shift;
+	u64 block = nvmep_file_first_block(file);
+	u64 last = nvmep_file_last_block(file);
 	int err = 0;
 
 	for (; block <= last && !err; block++) {
 		err = nvmep_walk_block(walk, file, block);
 		if (fatal_signal_pending(current))
 			err = -EINTR;
-		cond_resched();
 	}
-	return err ? err : nvmep_walk_add(walk, block << shift, 0);
+	return err ? err :
+		     nvmep_walk_add(walk, block << nvmep_file_block_shift(file),
+				    0);
+}
+
+/* Behind the last block of the window on the block device. */
+static u64 nvmep_walk_end(const struct nvmep_walk *walk)
+{
+	u64 end = 0;
+	u32 i;
+
+	for (i = 0; i + 1 < walk->count; i++)
+		end = max(end, walk->extents[i].lba +
+			       walk->extents[i + 1].first -
+			       walk->extents[i].first);
+	return end;
 }
 
 /* The extent of a block of the window. */
@@ -331,37 +382,100 @@ u32 nvmep_file_parts(const struct nvmep_file *file, u64 block, u32 blocks)
 	       nvmep_file_find(file, block) + 1;
 }
 
+/* --- attributes ----------------------------------------------------------- */
+
+/*
+ * Do the blocks hold the bytes, without a copy in the journal?  Under the inode
+ * lock, which changes of the attributes take.
+ */
+static int nvmep_file_check_data(const struct file *filp)
+{
+	const struct inode *inode = file_inode(filp);
+	nvmep_fileattr attributes = { };
+	int err = vfs_fileattr_get(filp->f_path.dentry, &attributes);
+
+	if (err)
+		return err;
+	if (attributes.flags & FS_INLINE_DATA_FL)
+		return -ENODATA;
+	/* data=journal has other operations. */
+	if (attributes.flags & NVMEP_REFUSED_ATTRIBUTES || IS_DAX(inode) ||
+	    !nvmep_aops_plain(inode->i_mapping->a_ops) ||
+	    !IS_I_VERSION(inode))
+		return -EMEDIUMTYPE;
+	return 0;
+}
+
 /* --- changes of the file -------------------------------------------------- */
 
-/* Returns 0, -ENODATA if the blocks have changed, or -ENOMEM. */
+/*
+ * Returns 0 if the blocks are where the extents say, or it is not needed any more;
+ * -ESTALE if one is elsewhere; or another error, which may pass: bmap() also fails
+ * without memory.
+ */
 static int nvmep_file_compare(const struct nvmep_file *file)
 {
-	struct nvmep_walk walk = { };
-	int err = nvmep_file_walk(file, &walk);
+	u32 shift = nvmep_file_block_shift(file);
+	u64 block = nvmep_file_first_block(file);
+	u64 last = nvmep_file_last_block(file), lba;
+	u32 one = 1;
+	int err;
 
-	if (err != -ENOMEM &&
-	    (err || walk.count != file->extent_count ||
-	     memcmp(walk.extents, file->extents,
-		    walk.count * sizeof(*walk.extents))))
-		err = -ENODATA;
-	kvfree(walk.extents);
+	for (; block <= last && !READ_ONCE(file->closing); block++) {
+		err = nvmep_file_bmap(file, block, &lba);
+		if (err)
+			return err;
+		if (lba != nvmep_file_map(file, block << shift, &one))
+			return -ESTALE;
+	}
+	return 0;
+}
+
+/*
+ * As a write() would, remove set-user-ID and capabilities, which the owner of the
+ * file may have set.  Returns -ESTALE if the data does not go to the blocks any
+ * more, and sets the version of what was looked at.
+ */
+static int nvmep_file_prepare(struct nvmep_file *file, u64 *version)
+{
+	const struct cred *own;
+	int err = mnt_want_write_file(file->file);
+
+	if (err)
+		return err;
+	own = override_creds(file->file->f_cred);
+	inode_lock(file->inode);
+	err = file_remove_privs(file->file);
+	if (!err && nvmep_file_check_data(file->file))
+		err = -ESTALE;
+	*version = inode_query_iversion(file->inode);
+	inode_unlock(file->inode);
+	revert_creds(own);
+	mnt_drop_write_file(file->file);
 	return err;
 }
 
 /*
  * An attribute or the blocks have changed: commands wait until this has compared
- * the extents.  Without memory the next command repeats it.
+ * the extents.  Without a result the next command repeats it.
  */
 static void nvmep_file_verify_work(struct work_struct *work)
 {
 	struct nvmep_file *file = container_of(work, struct nvmep_file, verify);
-	u64 version = inode_query_iversion(file->inode);
-	int err = nvmep_file_compare(file);
+	unsigned long began = jiffies;
+	u64 version;
+	int err = nvmep_file_prepare(file, &version);
 
+	if (!err)
+		err = nvmep_file_compare(file);
 	spin_lock(&file->mediator->lock);
-	if (err != -ENOMEM)
+	if (!err)
 		file->version = version;
-	file->ended |= err == -ENODATA;
+	file->doubts = err ? file->doubts + 1 : 0;
+	file->ended |= err == -ESTALE || file->doubts > NVMEP_VERIFY_DOUBTS;
+	file->verify_after = jiffies + NVMEP_VERIFY_INTERVAL +
+			     (jiffies - began) * (NVMEP_VERIFY_SHARE - 1);
+	file->account->verifying = false;
 	spin_unlock(&file->mediator->lock);
 	nvmep_file_put(file);
 }
@@ -370,9 +484,12 @@ static void nvmep_file_verify(struct nvmep_file *file)
 {
 	lockdep_assert_held(&file->mediator->lock);
 
+	if (file->account->verifying ||
+	    time_before(jiffies, file->verify_after))
+		return;
+	file->account->verifying = true;
 	kref_get(&file->ref);
-	if (!queue_work(nvmep_file_wq, &file->verify))
-		nvmep_file_put(file);
+	queue_work(nvmep_file_wq, &file->verify);
 }
 
 /* --- commands ------------------------------------------------------------- */
@@ -472,55 +589,59 @@ bool nvmep_file_cached(const struct nvmep_file *file)
 	return READ_ONCE(file->inode->i_mapping->nrpages);
 }
 
-/**
- * nvmep_file_invalidate() - invalidate the pages of a command's blocks, then
- *	complete it
- * @file: the file; mediator->lock is held
- * @command: a write that has been released
- */
-void nvmep_file_invalidate(struct nvmep_file *file,
-			   struct nvmep_tenant_command *command)
+static void nvmep_file_queue_invalidate(struct nvmep_file *file)
 {
-	lockdep_assert_held(&file->mediator->lock);
-
-	list_move_tail(&command->node, &file->waiting);
-	if (list_empty(&file->node))
-		list_add_tail(&file->node, &file->mediator->cached);
 	kref_get(&file->ref);
 	if (!queue_work(nvmep_cache_wq, &file->invalidate))
 		nvmep_file_put(file);
 }
 
 /**
- * struct nvmep_file_range - bytes of a file
- * @first: first one
- * @last: last one
+ * nvmep_file_wrote() - the controller may have written a command's blocks
+ * @file: the file; mediator->lock is held
+ * @command: a write
+ *
+ * Cached pages of them are invalidated, whatever becomes of the command.
  */
-struct nvmep_file_range {
-	u64 first;
-	u64 last;
-};
-
-/* Takes the commands that wait, and the range of all of them. */
-static bool nvmep_file_take(struct nvmep_file *file,
-			    struct nvmep_file_range *range)
+void nvmep_file_wrote(struct nvmep_file *file,
+		      const struct nvmep_mediate_command *command)
 {
-	struct nvmep_tenant_command *command;
-	u64 first, end;
-	bool some;
+	u64 first = command->slba << file->shift;
+	u64 last = first + ((u64)command->blocks << file->shift) - 1;
 
-	*range = (struct nvmep_file_range){ .first = U64_MAX };
+	lockdep_assert_held(&file->mediator->lock);
+
+	file->stale_first = min(file->stale_first, first);
+	file->stale_last = max(file->stale_last, last);
+	nvmep_file_queue_invalidate(file);
+}
+
+/**
+ * nvmep_file_wait() - complete a command when cached pages have been invalidated
+ * @file: the file; mediator->lock is held
+ * @command: a write that has been released, after nvmep_file_wrote()
+ */
+void nvmep_file_wait(struct nvmep_file *file,
+		     struct nvmep_tenant_command *command)
+{
+	lockdep_assert_held(&file->mediator->lock);
+
+	list_move_tail(&command->node, &file->waiting);
+	if (list_empty(&file->node))
+		list_add_tail(&file->node, &file->mediator->cached);
+}
+
+/* Takes the commands that wait, and the bytes of all writes. */
+static bool nvmep_file_take(struct nvmep_file *file, u64 *first, u64 *last)
+{
 	spin_lock(&file->mediator->lock);
-	list_for_each_entry(command, &file->waiting, node) {
-		first = command->command.slba << file->shift;
-		end = first + ((u64)command->command.blocks << file->shift);
-		range->first = min(range->first, first);
-		range->last = max(range->last, end - 1);
-	}
-	some = !list_empty(&file->waiting);
+	*first = file->stale_first;
+	*last = file->stale_last;
+	file->stale_first = U64_MAX;
+	file->stale_last = 0;
 	list_splice_init(&file->waiting, &file->running);
 	spin_unlock(&file->mediator->lock);
-	return some;
+	return *first != U64_MAX;
 }
 
 /* Only this file waits for its pages. */
@@ -528,13 +649,15 @@ static void nvmep_file_invalidate_work(struct work_struct *work)
 {
 	struct nvmep_file *file = container_of(work, struct nvmep_file,
 					       invalidate);
-	struct nvmep_file_range range;
+	u64 first, last;
+	int err;
 
-	while (nvmep_file_take(file, &range)) {
-		invalidate_inode_pages2_range(file->inode->i_mapping,
-					      range.first >> PAGE_SHIFT,
-					      range.last >> PAGE_SHIFT);
-		nvmep_mediator_finish_cached(file->mediator, file);
+	while (nvmep_file_take(file, &first, &last)) {
+		err = invalidate_inode_pages2_range(file->inode->i_mapping,
+						    first >> PAGE_SHIFT,
+						    last >> PAGE_SHIFT);
+		nvmep_mediator_finish_cached(file->mediator, file,
+					     err ? NVME_SC_INTERNAL : 0);
 	}
 	nvmep_file_put(file);
 }
@@ -561,28 +684,16 @@ static int nvmep_file_check_rights(struct file *filp)
 	return file_owner_or_capable(filp) || capable(CAP_LEASE) ? 0 : -EACCES;
 }
 
-/* Under the inode lock, which changes of the attributes take. */
+/* Under the inode lock. */
 static int nvmep_file_check_attributes(const struct file *filp)
 {
 	const struct inode *inode = file_inode(filp);
-	nvmep_fileattr attributes = { };
-	int err;
 
 	if (IS_IMMUTABLE(inode) || IS_APPEND(inode))
 		return -EPERM;
 	if (sb_rdonly(inode->i_sb))
 		return -EROFS;
-	err = vfs_fileattr_get(filp->f_path.dentry, &attributes);
-	if (err)
-		return err;
-	if (attributes.flags & FS_INLINE_DATA_FL)
-		return -ENODATA;
-	/* data=journal has other operations. */
-	if (attributes.flags & NVMEP_REFUSED_ATTRIBUTES || IS_DAX(inode) ||
-	    !nvmep_aops_plain(inode->i_mapping->a_ops) ||
-	    !IS_I_VERSION(inode))
-		return -EMEDIUMTYPE;
-	return 0;
+	return nvmep_file_check_data(filp);
 }
 
 static int nvmep_file_pin(struct nvmep_file *file)
@@ -594,16 +705,33 @@ static int nvmep_file_pin(struct nvmep_file *file)
 	if (down_write_killable(&inode->i_rwsem))
 		return -EINTR;
 	err = nvmep_file_check_attributes(file->file);
+	if (!err)
+		err = file_modified(file->file);
 	if (!err) {
 		pin = nvmep_pin_get(inode);
 		err = PTR_ERR_OR_ZERO(pin);
 		if (!err)
 			file->pin = pin;
 	}
-	/* write() and fallocate() fail from now on; a new size ends nothing. */
-	file->blocks = (i_size_read(inode) + (1ULL << file->shift) - 1) >>
-		       file->shift;
+	/*
+	 * write() and fallocate() fail from now on.  A file may grow: then the
+	 * file system writes to the block that the end is in.
+	 */
+	file->blocks = (u64)i_size_read(inode) >> inode->i_blkbits <<
+		       nvmep_file_block_shift(file);
 	inode_unlock(inode);
+	return err;
+}
+
+/* Waits while the file system is frozen. */
+static int nvmep_file_pin_writable(struct nvmep_file *file)
+{
+	int err = mnt_want_write_file(file->file);
+
+	if (err)
+		return err;
+	err = nvmep_file_pin(file);
+	mnt_drop_write_file(file->file);
 	return err;
 }
 
@@ -620,6 +748,9 @@ static struct nvmep_file *nvmep_file_alloc(struct nvmep_tenant *tenant,
 	file->ctrl = nvmep_ctrl_get(tenant->qp->ctrl);
 	file->mediator = tenant->mediator;
 	file->tenant = tenant;
+	file->account = tenant->account;
+	file->verify_after = jiffies;
+	file->stale_first = U64_MAX;
 	file->file = get_file(filp);
 	file->inode = file_inode(filp);
 	INIT_LIST_HEAD(&file->node);
@@ -627,7 +758,7 @@ static struct nvmep_file *nvmep_file_alloc(struct nvmep_tenant *tenant,
 	INIT_LIST_HEAD(&file->running);
 	INIT_WORK(&file->invalidate, nvmep_file_invalidate_work);
 	INIT_WORK(&file->verify, nvmep_file_verify_work);
-	INIT_WORK(&file->release, nvmep_file_release_work);
+	INIT_DELAYED_WORK(&file->release, nvmep_file_release_work);
 	return file;
 }
 
@@ -665,7 +796,10 @@ struct nvmep_file *nvmep_file_open(struct nvmep_tenant *tenant,
 		return ERR_PTR(-ENOMEM);
 	file->shift = blocks->shift;
 	file->base = bdev->bd_start_sect >> (blocks->shift - SECTOR_SHIFT);
-	err = nvmep_file_pin(file);
+	if (file->inode->i_blkbits < file->shift)
+		err = -EINVAL;
+	else
+		err = nvmep_file_pin_writable(file);
 	if (!err)
 		return file;
 	nvmep_file_put(file);
@@ -689,8 +823,6 @@ int nvmep_file_read_extents(struct nvmep_file *file, u64 first, u64 count)
 	unsigned long pages;
 	int err;
 
-	if (file->inode->i_blkbits < file->shift)
-		return -EINVAL;
 	file->first = first;
 	file->count = count;
 	err = vfs_fsync(file->file, 0);
@@ -702,6 +834,7 @@ int nvmep_file_read_extents(struct nvmep_file *file, u64 first, u64 count)
 	file->extent_count = walk.count;
 	if (err)
 		return err;
+	file->end = nvmep_walk_end(&walk) - file->base;
 	pages = DIV_ROUND_UP(walk.room * sizeof(*walk.extents), PAGE_SIZE);
 	err = nvmep_locked_charge(&file->user, pages);
 	if (!err)
