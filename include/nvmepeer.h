@@ -286,7 +286,7 @@ int nvmepeer_qp_kick(struct nvmepeer_qp *qp);
 /* ---- Mediated queue pairs ------------------------------------------------ */
 
 /**
- * nvmepeer_window_add() - let a mediated queue pair access blocks of a block device
+ * nvmepeer_window_add() - let a mediated queue pair access blocks of a block device or file
  * @qp: queue pair in mediated mode
  * @window: in: fd, first and blocks; out: id, which commands carry as namespace ID, and
  *	the rest.  The rights are those with which fd was opened; it may be closed
