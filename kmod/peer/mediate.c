@@ -27,7 +27,8 @@
 #define NVMEP_CONTROL_SHIFT	16
 #define NVMEP_CONTROL_ALLOWED	(NVME_RW_FUA | NVME_RW_LR)
 
-/* As NVMEP_COMMAND_COST, for a Flush. */
+/* Bytes that a command costs in addition to those that it transfers. */
+#define NVMEP_COMMAND_COST	4096
 #define NVMEP_FLUSH_COST	SZ_64K
 
 static u16 nvmep_refuse(u16 status)
