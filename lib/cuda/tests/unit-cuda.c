@@ -989,10 +989,6 @@ static void *disk_main(void *argument)
 	return NULL;
 }
 
-/*
- * A controller for the first queue pair, whose addresses are those of this process.
- * The lists' memories are opened after that.
- */
 /* A disk whose bytes tell their places. */
 static void make_disk(void)
 {
@@ -1001,6 +997,10 @@ static void make_disk(void)
 		disk.disk[i] = (uint8_t)((i * 2246822519u) >> 24);
 }
 
+/*
+ * A controller for the first queue pair, whose addresses are those of this process.
+ * The lists' memories are opened after that.
+ */
 static pthread_t start_disk(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *buffer)
 {
 	struct nvmepeer_queue *queue = (struct nvmepeer_queue *)(uintptr_t)queues->device;
