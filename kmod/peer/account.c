@@ -165,7 +165,7 @@ static void nvmep_accounts_expire(struct nvmep_mediator *mediator)
 	lockdep_assert_held(&mediator->lock);
 
 	list_for_each_entry_safe(account, next, &mediator->accounts, node) {
-		if (account->tenants || account->mapped)
+		if (account->tenants || account->mapped || account->verifying)
 			continue;
 		list_del(&account->node);
 		nvmep_account_free(mediator, account);
