@@ -16,7 +16,9 @@
 #include <linux/nvme_ioctl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -563,20 +565,54 @@ static void *punch(void *argument)
 	return (void *)(long)(fallocate(*file, mode, BYTES, BYTES) ? -errno : 0);
 }
 
-/* It checks for the pin, and then waits for the end of the freeze. */
+/* Keeps CPU 1 from other threads. */
+static void *occupy(void *argument)
+{
+	while (!atomic_load((atomic_bool *)argument))
+		;
+	return NULL;
+}
+
+static int on_second_cpu(pthread_attr_t *attributes, int policy)
+{
+	struct sched_param parameters = { .sched_priority = policy == SCHED_FIFO };
+	cpu_set_t second;
+
+	CPU_ZERO(&second);
+	CPU_SET(1, &second);
+	return pthread_attr_init(attributes) ||
+	       pthread_attr_setaffinity_np(attributes, sizeof(second), &second) ||
+	       pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED) ||
+	       pthread_attr_setschedpolicy(attributes, policy) ||
+	       pthread_attr_setschedparam(attributes, &parameters);
+}
+
+/*
+ * It checks for the pin, waits for the end of the freeze, and then for its CPU, which another thread
+ * leaves when the file is pinned.
+ */
 TEST_F(files, fallocate_that_began_before_ends_the_window)
 {
-	pthread_t thread;
+	atomic_bool leave = false;
+	pthread_attr_t attributes;
+	pthread_t thread, hog;
 	void *ret;
 
 	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, np_write_file("/proc/sys/kernel/sched_rt_runtime_us", "-1"));
 	ASSERT_EQ(0, freeze(FIFREEZE));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, punch, &self->file));
+	ASSERT_EQ(0, on_second_cpu(&attributes, SCHED_OTHER));
+	ASSERT_EQ(0, pthread_create(&thread, &attributes, punch, &self->file));
 	np_sleep_ms(500);
+	ASSERT_EQ(0, on_second_cpu(&attributes, SCHED_FIFO));
+	ASSERT_EQ(0, pthread_create(&hog, &attributes, occupy, &leave));
+	ASSERT_EQ(0, freeze(FITHAW));
 	EXPECT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
 	EXPECT_EQ(0, read_piece(self));
-	ASSERT_EQ(0, freeze(FITHAW));
+	atomic_store(&leave, true);
+	pthread_join(hog, NULL);
 	pthread_join(thread, &ret);
+	ASSERT_EQ(0, np_write_file("/proc/sys/kernel/sched_rt_runtime_us", "950000"));
 	ASSERT_EQ(NULL, ret);
 	EXPECT_EQ(INVALID_NS, read_piece(self));
 	EXPECT_EQ(INVALID_NS, write_piece(self));
@@ -649,6 +685,7 @@ static pid_t add_in_child(FIXTURE_DATA(files) *self)
 TEST_F(files, locked_file_delays_its_caller_only)
 {
 	struct locker locker;
+	struct np_qp other;
 	int status;
 	pid_t child;
 
@@ -660,11 +697,15 @@ TEST_F(files, locked_file_delays_its_caller_only)
 	/* On the same queue pair. */
 	EXPECT_EQ(0, write_piece(self));
 	EXPECT_EQ(0, np_window_remove(&self->qp, self->window));
-	EXPECT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
-	EXPECT_EQ(0, read_piece(self));
+	/* On another one. */
+	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
+	EXPECT_EQ(0, np_window_add(&other, self->file, 0, 0, NULL));
+	np_qp_close(&other);
 	/* It can be killed. */
 	EXPECT_EQ(0, kill(child, SIGKILL));
 	EXPECT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	EXPECT_EQ(0, read_piece(self));
 	locker_stop(&locker);
 	EXPECT_EQ(0, add_path(self, OTHER, O_RDWR));
 }
