@@ -142,6 +142,7 @@ nvmep_account_alloc(struct nvmep_mediator *mediator, kuid_t uid)
 	if (!account)
 		return NULL;
 	account->uid = uid;
+	account->verify_after = jiffies;
 	account->reader = nvmep_reader_get(mediator->readers, uid);
 	if (!account->reader) {
 		kfree(account);

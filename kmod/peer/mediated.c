@@ -57,8 +57,10 @@ static u64 nvmep_window_file_blocks(const struct nvmep_window *window)
 
 static u64 nvmep_window_device_blocks(const struct nvmep_window *window)
 {
-	return window->pinned ? nvmep_window_file_blocks(window) :
-				nvmep_window_bdev_blocks(window);
+	if (!window->pinned)
+		return nvmep_window_bdev_blocks(window);
+	return READ_ONCE(window->pinned->ended) ?
+	       0 : nvmep_window_file_blocks(window);
 }
 
 static bool nvmep_window_bdev_read_only(const struct nvmep_window *window)
@@ -484,13 +486,17 @@ static u32 nvmep_tenant_find_window(const struct nvmep_tenant *tenant, u32 id)
  */
 int nvmep_tenant_window_remove(struct nvmep_tenant *tenant, u32 id)
 {
+	struct nvmep_file *file = NULL;
 	u32 slot;
 
 	mutex_lock(&tenant->mutex);
 	slot = nvmep_tenant_find_window(tenant, id);
-	if (slot)
+	if (slot) {
+		file = nvmep_file_get(tenant->windows[slot].pinned);
 		nvmep_tenant_drop_window(tenant, slot);
+	}
 	mutex_unlock(&tenant->mutex);
+	nvmep_file_put_removed(file);
 	return slot ? 0 : -ENOENT;
 }
 

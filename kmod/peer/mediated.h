@@ -125,6 +125,7 @@ struct nvmep_extent {
  * @mediator: const: exists as long as @ctrl
  * @tenant: const: exists as long as the window
  * @account: const: of @tenant; exists longer while @verify is queued
+ * @cred: const, reference: of the process that has added the window
  * @file: const, reference: keeps the file system mounted
  * @inode: const: of @file
  * @pin: const: NULL if it could not be pinned
@@ -140,7 +141,14 @@ struct nvmep_extent {
  * @pages: const: of @extents
  * @end: const: behind the last block of @extents on the block device
  * @version: mediator->lock: of the inode, with which @extents were compared
- * @verify_after: mediator->lock: jiffies: not compared again before
+ * @write_version: mediator->lock: as @version, and privileges were removed
+ * @doubtful: @verify only: block whose comparison has failed
+ * @verifying: mediator->lock: @verify is queued
+ * @wrote: mediator->lock: a command that may write has begun
+ * @admitted: mediator->lock: @verify has the lock of the inode for commands
+ * @blocked: mediator->lock: no command has had the lock of the inode since one
+ *	tried; read racily
+ * @blocked_after: mediator->lock: jiffies: from then on @verify waits for the lock
  * @closing: mediator->lock: the window is being removed; read racily
  * @doubts: mediator->lock: comparisons in sequence without a result
  * @ended: mediator->lock: the blocks have changed, or the page cache has old data
@@ -151,8 +159,7 @@ struct nvmep_extent {
  *	U64_MAX if there is none
  * @stale_last: mediator->lock: last one
  * @invalidate: does it
- * @verify: compares the extents
- * @release: releases the inode, repeated while that is locked
+ * @verify: compares the extents, and admits commands to a locked inode
  */
 struct nvmep_file {
 	struct kref ref;
@@ -160,6 +167,7 @@ struct nvmep_file {
 	struct nvmep_mediator *mediator;
 	struct nvmep_tenant *tenant;
 	struct nvmep_account *account;
+	const struct cred *cred;
 	struct file *file;
 	struct inode *inode;
 	struct nvmep_pin *pin;
@@ -174,8 +182,14 @@ struct nvmep_file {
 	unsigned long pages;
 	u64 end;
 	u64 version;
-	unsigned long verify_after;
+	u64 write_version;
+	u64 doubtful;
+	unsigned long blocked_after;
 	unsigned int doubts;
+	bool verifying;
+	bool wrote;
+	bool admitted;
+	bool blocked;
 	bool closing;
 	bool ended;
 	struct list_head node;
@@ -185,7 +199,6 @@ struct nvmep_file {
 	u64 stale_last;
 	struct work_struct invalidate;
 	struct work_struct verify;
-	struct delayed_work release;
 };
 
 /**
@@ -225,6 +238,7 @@ struct nvmep_window {
  * @segment: with @file: that of its data
  * @sent: with @file: blocks that were sent
  * @parts: with @file: on the shared queue pairs
+ * @deadline: with @file: jiffies: from then on no part is sent
  * @status: once it is in mediator->done; with @file: first error of a part
  * @batch: as @status: that of mediator->batch when it came there
  *
@@ -240,6 +254,7 @@ struct nvmep_tenant_command {
 	const struct nvmep_segment *segment;
 	u32 sent;
 	u32 parts;
+	unsigned long deadline;
 	u16 status;
 	u64 batch;
 };
@@ -280,7 +295,8 @@ struct nvmep_readers {
  * @mapped: mediator->lock: bytes of the dma-bufs that are mapped for them
  * @slots: mediator->lock: commands on the shared queue pairs
  * @bytes: mediator->lock: that these transfer
- * @verifying: mediator->lock: the extents of a file are being compared
+ * @verifying: mediator->lock: files whose extents are being compared
+ * @verify_after: mediator->lock: jiffies: no comparison begins before
  * @reader: const: slow reads of the user
  *
  * It outlives its last tenant until its buffers have gone, and a comparison has
@@ -293,7 +309,8 @@ struct nvmep_account {
 	u64 mapped;
 	unsigned int slots;
 	u64 bytes;
-	bool verifying;
+	unsigned int verifying;
+	unsigned long verify_after;
 	struct nvmep_reader *reader;
 };
 
@@ -513,7 +530,9 @@ struct nvmep_file *nvmep_file_open(struct nvmep_tenant *tenant,
 				   struct file *filp,
 				   struct nvmep_blocks *blocks);
 int nvmep_file_read_extents(struct nvmep_file *file, u64 first, u64 count);
+struct nvmep_file *nvmep_file_get(struct nvmep_file *file);
 void nvmep_file_put(struct nvmep_file *file);
+void nvmep_file_put_removed(struct nvmep_file *file);
 u64 nvmep_file_map(const struct nvmep_file *file, u64 block, u32 *blocks);
 u32 nvmep_file_parts(const struct nvmep_file *file, u64 block, u32 blocks);
 bool nvmep_file_read_only(const struct nvmep_file *file);

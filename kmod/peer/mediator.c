@@ -1080,6 +1080,38 @@ static void nvmep_command_send_parts(struct nvmep_mediator *mediator,
 	list_del_init(&command->node);
 }
 
+/*
+ * Others wait for what the command holds, and it has many parts: its window is
+ * being removed, its queue pair ends, the I/O of the namespace is held, or it has
+ * taken as long as a command may.
+ */
+static bool nvmep_command_must_end(const struct nvmep_tenant_command *command)
+{
+	const struct nvmep_window *window = nvmep_command_window(command);
+
+	return command->file->closing ||
+	       list_empty(&command->tenant->qp->relay.node) ||
+	       percpu_ref_is_dying(&window->blocks.queue->q_usage_counter) ||
+	       time_after(jiffies, command->deadline);
+}
+
+static void nvmep_command_continue(struct nvmep_mediator *mediator,
+				   struct nvmep_tenant_command *command)
+{
+	struct nvmep_tenant *tenant = command->tenant;
+	u64 began = ktime_get_ns();
+
+	if (!nvmep_command_must_end(command)) {
+		nvmep_command_send_parts(mediator, command);
+		nvmep_count(&tenant->stats.busy_ns, ktime_get_ns() - began);
+		return;
+	}
+	command->status = NVME_SC_ABORT_REQ;
+	list_del_init(&command->node);
+	if (!command->parts)
+		nvmep_command_parts_done(mediator, command);
+}
+
 /* They hold the namespace, as Flush commands do. */
 static void nvmep_mediator_send_parts(struct nvmep_mediator *mediator)
 {
@@ -1090,7 +1122,7 @@ static void nvmep_mediator_send_parts(struct nvmep_mediator *mediator)
 	if (test_bit(NVMEP_CTRL_PAUSED, &mediator->ctrl->flags))
 		return;
 	list_for_each_entry_safe(command, next, &mediator->splitting, node)
-		nvmep_command_send_parts(mediator, command);
+		nvmep_command_continue(mediator, command);
 }
 
 /* Commands that were admitted, and are not on the controller completely. */
@@ -1186,6 +1218,7 @@ static void nvmep_command_split(struct nvmep_tenant_command *command,
 	command->segment = range->segment;
 	command->sent = 0;
 	command->parts = 0;
+	command->deadline = jiffies + nvmep_command_timeout(command);
 	command->status = 0;
 	list_move_tail(&command->node, &mediator->splitting);
 	nvmep_command_send_parts(mediator, command);
@@ -1300,7 +1333,8 @@ static void nvmep_tenant_copy(const struct nvmep_tenant *tenant,
 
 /*
  * Returns 0 if the entry was taken; or leaves it in the ring: -ENOBUFS if its
- * cost exceeds what is left of the turn, -EAGAIN if it has to wait.
+ * cost exceeds what is left of the turn, -EAGAIN if it has to wait, for which
+ * its tenant keeps its cost.
  */
 static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 				  struct nvmep_shared *shared)
@@ -1320,8 +1354,10 @@ static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 	if (!status)
 		status = nvmep_tenant_start_window(tenant, shared, &command,
 						   file);
-	if (status < 0)
+	if (status < 0) {
+		tenant->deficit = cost;
 		return status;
+	}
 	tenant->deficit -= cost;
 	if (++tenant->sq_head == tenant->qp->sq_entries)
 		tenant->sq_head = 0;
@@ -1362,9 +1398,9 @@ static bool nvmep_mediator_held(const struct nvmep_mediator *mediator)
 }
 
 /*
- * Takes entries up to @tail.  Returns 0 if its turn ends because there is none,
- * it has no room, or its next one has to wait; -ENOBUFS if the turn is used up;
- * -EBUSY or -EDQUOT if the turn goes on in the next pass: the shared queue pairs
+ * Takes entries up to @tail.  Returns 0 if its turn ends because there is none, or
+ * it has no room; -EAGAIN if its next one has to wait; -ENOBUFS if the turn is used
+ * up; -EBUSY or -EDQUOT if the turn goes on in the next pass: the shared queue pairs
  * have no room or the pass has taken enough, or the tenant has its share.
  */
 static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
@@ -1381,7 +1417,7 @@ static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
 			return -EDQUOT;
 		err = nvmep_tenant_fetch_one(tenant, shared);
 		if (err)
-			return err == -ENOBUFS ? err : 0;
+			return err;
 		round->taken++;
 	}
 	return 0;
@@ -1390,7 +1426,7 @@ static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
 /*
  * Deficit round robin: a tenant gets credit once, when its turn begins.  What
  * its next command costs beyond that it saves for its next turns; it saves
- * nothing while it has no command, or cannot submit one.
+ * nothing while it has no command, and no more while that has to wait.
  */
 static int nvmep_tenant_turn(struct nvmep_tenant *tenant, u32 tail,
 			     struct nvmep_round *round)

@@ -14,13 +14,15 @@
  *
  * Nothing waits for these works, and no lock of others is held over a wait for
  * the inode: the tenant may have processes that hold its lock for any time.  The
- * works share a queue with those of other users, so the one that sleeps for the
- * inode, in bmap(), is one at a time for each user, and the release tries again.
+ * works share a queue with those of other users: few of a user sleep for inodes,
+ * and the release tries again.
  */
+#include <linux/bitops.h>
 #include <linux/bits.h>
 #include <linux/buffer_head.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/delay.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/iversion.h>
@@ -43,15 +45,30 @@
 #define NVMEP_MAX_EXTENTS	BIT(18)
 #define NVMEP_FIRST_EXTENTS	64U
 
-/* Interval of the attempts to lock the inode of a window that was removed. */
+/* Interval of the attempts to release an inode. */
 #define NVMEP_RELEASE_INTERVAL	(HZ / 50 + 1)
 
-/* A comparison of the extents may take one part in so many of the time. */
+/* The comparisons of a user take one part in so many of the time. */
 #define NVMEP_VERIFY_SHARE	10
 #define NVMEP_VERIFY_INTERVAL	(HZ / 100 + 1)
+#define NVMEP_VERIFY_PAUSE	(60 * HZ)
+
+/* One that takes longer does not keep others of the user from theirs. */
+#define NVMEP_VERIFY_LONG	HZ
+#define NVMEP_VERIFY_MOST	8U
 
 /* Comparisons without a result after which the window ends. */
 #define NVMEP_VERIFY_DOUBTS	100
+
+/* After so long a work waits for an inode that others lock in turn. */
+#define NVMEP_BLOCKED_INTERVAL	(HZ / 10 + 1)
+#define NVMEP_ADMIT_US		2000
+
+/* Interval of polls while waiting for works. */
+#define NVMEP_POLL_US		500
+
+/* Attempts to invalidate pages, each after others were written. */
+#define NVMEP_INVALIDATE_TRIES	4
 
 /* Attributes of files whose blocks do not hold their bytes. */
 #define NVMEP_REFUSED_ATTRIBUTES \
@@ -63,35 +80,135 @@
 /**
  * struct nvmep_pin - an inode whose blocks stay where they are
  * @node: nvmep_pins_lock: in nvmep_pins
- * @inode: const; windows hold it by their files
- * @users: windows; guarded by the lock of the inode
+ * @file: const, reference: of the first window
+ * @inode: const: of @file
+ * @users: nvmep_pins_lock: windows; the first one comes with the lock of @inode
+ * @releasing: nvmep_pins_lock: there was none, and @release has not seen others
+ * @wrote: nvmep_pins_lock: commands have written since the time stamps were set
+ * @release: sets the time stamps, and ends the pin unless it has users
  */
 struct nvmep_pin {
 	struct list_head node;
+	struct file *file;
 	struct inode *inode;
 	unsigned int users;
+	bool releasing;
+	bool wrote;
+	struct delayed_work release;
 };
 
 static DEFINE_SPINLOCK(nvmep_pins_lock);
 static LIST_HEAD(nvmep_pins);
 
-/* The lock of the inode keeps the pin. */
-static struct nvmep_pin *nvmep_pin_find(const struct inode *inode)
-{
-	struct nvmep_pin *pin, *found = NULL;
-
-	spin_lock(&nvmep_pins_lock);
-	list_for_each_entry(pin, &nvmep_pins, node)
-		if (pin->inode == inode)
-			found = pin;
-	spin_unlock(&nvmep_pins_lock);
-	return found;
-}
-
-static struct nvmep_pin *nvmep_pin_create(struct inode *inode)
+static struct nvmep_pin *nvmep_pin_find_locked(const struct inode *inode)
 {
 	struct nvmep_pin *pin;
+
+	lockdep_assert_held(&nvmep_pins_lock);
+
+	list_for_each_entry(pin, &nvmep_pins, node)
+		if (pin->inode == inode)
+			return pin;
+	return NULL;
+}
+
+/* Another window on a file.  The lock of the inode keeps a pin from its end. */
+static struct nvmep_pin *nvmep_pin_join(const struct inode *inode)
+{
+	struct nvmep_pin *pin;
+
+	lockdep_assert_held_write(&inode->i_rwsem);
+
+	spin_lock(&nvmep_pins_lock);
+	pin = nvmep_pin_find_locked(inode);
+	if (pin)
+		pin->users++;
+	spin_unlock(&nvmep_pins_lock);
+	return pin;
+}
+
+/* Commands do not change them. */
+static void nvmep_pin_set_times(struct nvmep_pin *pin)
+{
+	bool wrote;
+
+	spin_lock(&nvmep_pins_lock);
+	wrote = pin->wrote;
+	pin->wrote = false;
+	spin_unlock(&nvmep_pins_lock);
+	if (wrote)
+		file_update_time(pin->file);
+}
+
+/*
+ * Returns whether the pin has ended.  Shared: those that change other flags, not
+ * atomically, have the lock exclusively, and readers do not delay this.
+ */
+static bool nvmep_pin_try_end(struct nvmep_pin *pin)
+{
+	struct inode *inode = pin->inode;
+	bool ended;
+
+	if (!inode_trylock_shared(inode))
+		return false;
+	spin_lock(&nvmep_pins_lock);
+	ended = !pin->users;
+	pin->releasing = ended;
+	if (ended)
+		list_del(&pin->node);
+	spin_unlock(&nvmep_pins_lock);
+	if (ended) {
+		set_mask_bits(&inode->i_flags, S_SWAPFILE, 0);
+		mapping_allow_writable(inode->i_mapping);
+	}
+	inode_unlock_shared(inode);
+	return ended;
+}
+
+static void nvmep_pin_free(struct nvmep_pin *pin)
+{
+	fput(pin->file);
+	kfree(pin);
+	module_put(THIS_MODULE);
+}
+
+static bool nvmep_pin_releasing(const struct nvmep_pin *pin)
+{
+	bool releasing;
+
+	spin_lock(&nvmep_pins_lock);
+	releasing = pin->releasing;
+	spin_unlock(&nvmep_pins_lock);
+	return releasing;
+}
+
+/* Tries again later if the file system is frozen, or the inode is locked. */
+static void nvmep_pin_release_work(struct work_struct *work)
+{
+	struct nvmep_pin *pin = container_of(to_delayed_work(work),
+					     struct nvmep_pin, release);
+	struct super_block *sb = pin->inode->i_sb;
+
+	if (sb_start_write_trylock(sb)) {
+		nvmep_pin_set_times(pin);
+		sb_end_write(sb);
+		if (nvmep_pin_try_end(pin)) {
+			nvmep_pin_free(pin);
+			return;
+		}
+	}
+	if (nvmep_pin_releasing(pin))
+		queue_delayed_work(nvmep_file_wq, &pin->release,
+				   NVMEP_RELEASE_INTERVAL);
+}
+
+static struct nvmep_pin *nvmep_pin_create(struct file *file)
+{
+	struct inode *inode = file_inode(file);
+	struct nvmep_pin *pin;
 	int err;
+
+	lockdep_assert_held_write(&inode->i_rwsem);
 
 	if (IS_SWAPFILE(inode))
 		return ERR_PTR(-ETXTBSY);
@@ -103,88 +220,73 @@ static struct nvmep_pin *nvmep_pin_create(struct inode *inode)
 		kfree(pin);
 		return ERR_PTR(err);
 	}
+	__module_get(THIS_MODULE);
+	pin->file = get_file(file);
 	pin->inode = inode;
-	inode->i_flags |= S_SWAPFILE;
+	pin->users = 1;
+	INIT_DELAYED_WORK(&pin->release, nvmep_pin_release_work);
+	set_mask_bits(&inode->i_flags, 0, S_SWAPFILE);
 	spin_lock(&nvmep_pins_lock);
 	list_add(&pin->node, &nvmep_pins);
 	spin_unlock(&nvmep_pins_lock);
 	return pin;
 }
 
-static struct nvmep_pin *nvmep_pin_get(struct inode *inode)
+/* Does not wait: the work ends the pin. */
+static void nvmep_pin_put(struct nvmep_pin *pin, bool wrote)
 {
-	struct nvmep_pin *pin;
+	bool release;
 
-	lockdep_assert_held_write(&inode->i_rwsem);
-
-	pin = nvmep_pin_find(inode);
-	if (!pin)
-		pin = nvmep_pin_create(inode);
-	if (!IS_ERR(pin))
-		pin->users++;
-	return pin;
+	spin_lock(&nvmep_pins_lock);
+	pin->wrote |= wrote;
+	release = !--pin->users && !pin->releasing;
+	pin->releasing |= release;
+	spin_unlock(&nvmep_pins_lock);
+	if (release)
+		queue_delayed_work(nvmep_file_wq, &pin->release, 0);
 }
 
-static void nvmep_pin_put(struct nvmep_pin *pin)
+/* Has the inode a pin that no window needs? */
+static bool nvmep_inode_releasing(const struct inode *inode)
 {
-	struct inode *inode = pin->inode;
+	const struct nvmep_pin *pin;
+	bool releasing;
 
-	lockdep_assert_held_write(&inode->i_rwsem);
-
-	if (--pin->users)
-		return;
 	spin_lock(&nvmep_pins_lock);
-	list_del(&pin->node);
+	pin = nvmep_pin_find_locked(inode);
+	releasing = pin && !pin->users;
 	spin_unlock(&nvmep_pins_lock);
-	inode->i_flags &= ~S_SWAPFILE;
-	mapping_allow_writable(inode->i_mapping);
-	kfree(pin);
+	return releasing;
 }
 
 /* --- references ----------------------------------------------------------- */
 
-/* All but the pin. */
-static void nvmep_file_free(struct nvmep_file *file)
+static void nvmep_file_release(struct kref *ref)
 {
-	nvmep_locked_uncharge(file->user, file->pages);
+	struct nvmep_file *file = container_of(ref, struct nvmep_file, ref);
+
+	if (file->pin)
+		nvmep_pin_put(file->pin, file->wrote);
 	kvfree(file->extents);
+	nvmep_locked_uncharge(file->user, file->pages);
+	put_cred(file->cred);
 	fput(file->file);
 	nvmep_ctrl_put(file->ctrl);
 	kfree(file);
 	module_put(THIS_MODULE);
 }
 
-/* Tries again later if the inode is locked: others may keep it so. */
-static void nvmep_file_unpin(struct nvmep_file *file)
-{
-	if (!inode_trylock(file->inode)) {
-		queue_delayed_work(nvmep_file_wq, &file->release,
-				   NVMEP_RELEASE_INTERVAL);
-		return;
-	}
-	nvmep_pin_put(file->pin);
-	inode_unlock(file->inode);
-	nvmep_file_free(file);
-}
-
-static void nvmep_file_release_work(struct work_struct *work)
-{
-	nvmep_file_unpin(container_of(to_delayed_work(work), struct nvmep_file,
-				      release));
-}
-
-/*
- * At once if the inode is not locked, so that a caller can write to the file
- * when its window is removed.
+/**
+ * nvmep_file_get() - get a reference
+ * @file: of a window, or NULL
+ *
+ * Return: @file.
  */
-static void nvmep_file_release(struct kref *ref)
+struct nvmep_file *nvmep_file_get(struct nvmep_file *file)
 {
-	struct nvmep_file *file = container_of(ref, struct nvmep_file, ref);
-
-	if (file->pin)
-		nvmep_file_unpin(file);
-	else
-		nvmep_file_free(file);
+	if (file)
+		kref_get(&file->ref);
+	return file;
 }
 
 /**
@@ -197,6 +299,30 @@ void nvmep_file_put(struct nvmep_file *file)
 {
 	if (file)
 		kref_put(&file->ref, nvmep_file_release);
+}
+
+/**
+ * nvmep_file_put_removed() - drop the reference of a window
+ * @file: of the window, or NULL
+ *
+ * Waits until processes can write to the file if this was its last window: for a
+ * second at most, as they may keep the inode locked.
+ */
+void nvmep_file_put_removed(struct nvmep_file *file)
+{
+	unsigned long limit = jiffies + HZ;
+	struct file *opened;
+
+	if (!file)
+		return;
+	opened = get_file(file->file);
+	while (kref_read(&file->ref) > 1 && time_before(jiffies, limit))
+		usleep_range(NVMEP_POLL_US, 2 * NVMEP_POLL_US);
+	nvmep_file_put(file);
+	while (nvmep_inode_releasing(file_inode(opened)) &&
+	       time_before(jiffies, limit))
+		usleep_range(NVMEP_POLL_US, 2 * NVMEP_POLL_US);
+	fput(opened);
 }
 
 /* --- extents -------------------------------------------------------------- */
@@ -409,85 +535,203 @@ static int nvmep_file_check_data(const struct file *filp)
 /* --- changes of the file -------------------------------------------------- */
 
 /*
- * Returns 0 if the blocks are where the extents say, or it is not needed any more;
- * -ESTALE if one is elsewhere; or another error, which may pass: bmap() also fails
+ * Is a block of the file system where its extent says?  Returns 0; -ESTALE if it is
+ * elsewhere; or another error, which may pass: bmap() fails for a hole, and
  * without memory.
  */
-static int nvmep_file_compare(const struct nvmep_file *file)
+static int nvmep_file_compare_block(const struct nvmep_file *file, u64 block)
 {
-	u32 shift = nvmep_file_block_shift(file);
-	u64 block = nvmep_file_first_block(file);
-	u64 last = nvmep_file_last_block(file), lba;
 	u32 one = 1;
-	int err;
-
-	for (; block <= last && !READ_ONCE(file->closing); block++) {
-		err = nvmep_file_bmap(file, block, &lba);
-		if (err)
-			return err;
-		if (lba != nvmep_file_map(file, block << shift, &one))
-			return -ESTALE;
-	}
-	return 0;
-}
-
-/*
- * As a write() would, remove set-user-ID and capabilities, which the owner of the
- * file may have set.  Returns -ESTALE if the data does not go to the blocks any
- * more, and sets the version of what was looked at.
- */
-static int nvmep_file_prepare(struct nvmep_file *file, u64 *version)
-{
-	const struct cred *own;
-	int err = mnt_want_write_file(file->file);
+	u64 lba;
+	int err = nvmep_file_bmap(file, block, &lba);
 
 	if (err)
 		return err;
-	own = override_creds(file->file->f_cred);
-	inode_lock(file->inode);
-	err = file_remove_privs(file->file);
-	if (!err && nvmep_file_check_data(file->file))
-		err = -ESTALE;
-	*version = inode_query_iversion(file->inode);
-	inode_unlock(file->inode);
-	revert_creds(own);
-	mnt_drop_write_file(file->file);
+	block <<= nvmep_file_block_shift(file);
+	return lba == nvmep_file_map(file, block, &one) ? 0 : -ESTALE;
+}
+
+/* All of them, first the one in doubt.  Ends early if it is not needed any more. */
+static int nvmep_file_compare(struct nvmep_file *file)
+{
+	u64 block = nvmep_file_first_block(file);
+	u64 last = nvmep_file_last_block(file);
+	int err = nvmep_file_compare_block(file, max(block, file->doubtful));
+
+	for (; !err && block <= last && !READ_ONCE(file->closing); block++) {
+		err = nvmep_file_compare_block(file, block);
+		if (err)
+			file->doubtful = block;
+	}
 	return err;
 }
 
 /*
- * An attribute or the blocks have changed: commands wait until this has compared
- * the extents.  Without a result the next command repeats it.
+ * As a write() would, remove set-user-ID and capabilities, which the owner of the
+ * file may have set.  Returns false if that is not possible now: then commands
+ * must not write.
  */
+static bool nvmep_file_remove_privileges(struct nvmep_file *file)
+{
+	struct super_block *sb = file->inode->i_sb;
+	const struct cred *own;
+	int err;
+
+	lockdep_assert_held_write(&file->inode->i_rwsem);
+
+	if (sb_rdonly(sb))
+		return false;
+	own = override_creds(file->cred);
+	err = file_remove_privs(file->file);
+	revert_creds(own);
+	return !err;
+}
+
+/**
+ * struct nvmep_verified - what a comparison has seen
+ * @version: of the inode, before it
+ * @writable: the file has no privileges that a write removes
+ */
+struct nvmep_verified {
+	u64 version;
+	bool writable;
+};
+
+/*
+ * Does the data still go to the blocks?  Returns -ESTALE if not, or another error,
+ * which may pass.  What others have written to pages, as the file system does
+ * where the file ends, is on the disk then: commands do not see pages.
+ */
+static int nvmep_file_prepare(struct nvmep_file *file,
+			      struct nvmep_verified *verified)
+{
+	struct super_block *sb = file->inode->i_sb;
+	bool write = sb_start_write_trylock(sb);
+	int err;
+
+	inode_lock(file->inode);
+	verified->writable = write && nvmep_file_remove_privileges(file);
+	err = nvmep_file_check_data(file->file);
+	verified->version = inode_query_iversion(file->inode);
+	inode_unlock(file->inode);
+	if (write)
+		sb_end_write(sb);
+	if (err == -ENODATA || err == -EMEDIUMTYPE)
+		return -ESTALE;
+	return err ? err : filemap_write_and_wait(file->inode->i_mapping);
+}
+
+/* Ends the window if the blocks have changed, or too many comparisons failed. */
+static void nvmep_file_verified(struct nvmep_file *file,
+				const struct nvmep_verified *verified, int err)
+{
+	spin_lock(&file->mediator->lock);
+	if (!err) {
+		file->version = verified->version;
+		if (verified->writable)
+			file->write_version = verified->version;
+	}
+	file->doubts = err ? file->doubts + 1 : 0;
+	if (err == -ESTALE || file->doubts > NVMEP_VERIFY_DOUBTS)
+		WRITE_ONCE(file->ended, true);
+	spin_unlock(&file->mediator->lock);
+}
+
+/*
+ * Others may lock the inode in turn, so that an attempt to lock it never succeeds:
+ * waits for its turn, and keeps the lock while the mediator takes commands.
+ */
+static void nvmep_file_admit(struct nvmep_file *file)
+{
+	inode_lock_shared(file->inode);
+	spin_lock(&file->mediator->lock);
+	file->admitted = true;
+	spin_unlock(&file->mediator->lock);
+	usleep_range(NVMEP_ADMIT_US, 2 * NVMEP_ADMIT_US);
+	spin_lock(&file->mediator->lock);
+	file->admitted = false;
+	spin_unlock(&file->mediator->lock);
+	inode_unlock_shared(file->inode);
+}
+
+static bool nvmep_file_is_current(const struct nvmep_file *file)
+{
+	u64 version = inode_peek_iversion(file->inode);
+	bool current_version;
+
+	spin_lock(&file->mediator->lock);
+	current_version = version == file->version &&
+			  version == file->write_version;
+	spin_unlock(&file->mediator->lock);
+	return current_version;
+}
+
+/* Sleeps for the inode, which processes may keep locked for any time. */
+static void nvmep_file_verify(struct nvmep_file *file)
+{
+	struct nvmep_verified verified = { };
+	int err;
+
+	if (!nvmep_file_is_current(file)) {
+		err = nvmep_file_prepare(file, &verified);
+		if (!err)
+			err = nvmep_file_compare(file);
+		nvmep_file_verified(file, &verified, err);
+	}
+	if (READ_ONCE(file->blocked))
+		nvmep_file_admit(file);
+}
+
 static void nvmep_file_verify_work(struct work_struct *work)
 {
 	struct nvmep_file *file = container_of(work, struct nvmep_file, verify);
-	unsigned long began = jiffies;
-	u64 version;
-	int err = nvmep_file_prepare(file, &version);
+	struct nvmep_account *account = file->account;
+	unsigned long began = jiffies, pause;
 
-	if (!err)
-		err = nvmep_file_compare(file);
+	nvmep_file_verify(file);
 	spin_lock(&file->mediator->lock);
-	if (!err)
-		file->version = version;
-	file->doubts = err ? file->doubts + 1 : 0;
-	file->ended |= err == -ESTALE || file->doubts > NVMEP_VERIFY_DOUBTS;
-	file->verify_after = jiffies + NVMEP_VERIFY_INTERVAL +
-			     (jiffies - began) * (NVMEP_VERIFY_SHARE - 1);
-	file->account->verifying = false;
+	pause = NVMEP_VERIFY_INTERVAL +
+		(jiffies - began) * (NVMEP_VERIFY_SHARE - 1);
+	/* It may have slept for most of the time. */
+	account->verify_after = jiffies + min_t(unsigned long, pause,
+						NVMEP_VERIFY_PAUSE);
+	account->verifying--;
+	file->verifying = false;
 	spin_unlock(&file->mediator->lock);
 	nvmep_file_put(file);
 }
 
-static void nvmep_file_verify(struct nvmep_file *file)
+/* One at a time for each tenant, which may keep it from its end. */
+static bool nvmep_tenant_verifies(const struct nvmep_tenant *tenant)
 {
+	const struct nvmep_file *file;
+	u32 slot;
+
+	for (slot = 1; slot <= tenant->max_windows; slot++) {
+		file = tenant->windows[slot].pinned;
+		if (file && file->verifying)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * An attribute or the blocks have changed, or the inode is locked again and again:
+ * commands wait until a work has compared the extents.
+ */
+static void nvmep_file_queue_verify(struct nvmep_file *file)
+{
+	struct nvmep_account *account = file->account;
+
 	lockdep_assert_held(&file->mediator->lock);
 
-	if (file->account->verifying ||
-	    time_before(jiffies, file->verify_after))
+	if (time_before(jiffies, account->verify_after) ||
+	    account->verifying == NVMEP_VERIFY_MOST ||
+	    nvmep_tenant_verifies(file->tenant))
 		return;
-	file->account->verifying = true;
+	account->verify_after = jiffies + NVMEP_VERIFY_LONG;
+	account->verifying++;
+	file->verifying = true;
 	kref_get(&file->ref);
 	queue_work(nvmep_file_wq, &file->verify);
 }
@@ -528,6 +772,42 @@ static void nvmep_file_end_write(const struct nvmep_file *file)
 	sb_end_write(sb);
 }
 
+/* Returns false if it cannot be had now. */
+static bool nvmep_file_lock(struct nvmep_file *file)
+{
+	if (file->admitted || inode_trylock_shared(file->inode)) {
+		WRITE_ONCE(file->blocked, false);
+		return true;
+	}
+	if (!file->blocked) {
+		WRITE_ONCE(file->blocked, true);
+		file->blocked_after = jiffies + NVMEP_BLOCKED_INTERVAL;
+	} else if (time_after(jiffies, file->blocked_after)) {
+		nvmep_file_queue_verify(file);
+	}
+	return false;
+}
+
+/* Counts as direct I/O if the blocks are where the extents say. */
+static int nvmep_file_begin_io(struct nvmep_file *file, bool write)
+{
+	struct inode *inode = file->inode;
+	bool current_version;
+
+	if (!nvmep_file_lock(file))
+		return -EAGAIN;
+	current_version = inode_peek_iversion(inode) ==
+			  (write ? file->write_version : file->version);
+	if (current_version)
+		inode_dio_begin(inode);
+	if (!file->admitted)
+		inode_unlock_shared(inode);
+	if (current_version)
+		return 0;
+	nvmep_file_queue_verify(file);
+	return -EAGAIN;
+}
+
 /**
  * nvmep_file_begin() - begin a command
  * @file: the file; mediator->lock is held
@@ -538,27 +818,19 @@ static void nvmep_file_end_write(const struct nvmep_file *file)
  */
 int nvmep_file_begin(struct nvmep_file *file, bool write)
 {
-	struct inode *inode = file->inode;
-	bool current_version;
+	int err;
 
 	lockdep_assert_held(&file->mediator->lock);
 
 	if (file->ended)
 		return NVME_SC_INVALID_NS | NVME_STATUS_DNR;
-	if (!inode_trylock_shared(inode))
-		return -EAGAIN;
-	current_version = inode_peek_iversion(inode) == file->version;
-	if (current_version)
-		inode_dio_begin(inode);
-	inode_unlock_shared(inode);
-	if (!current_version) {
-		nvmep_file_verify(file);
-		return -EAGAIN;
-	}
-	if (!write || nvmep_file_start_write(file))
-		return 0;
-	inode_dio_end(inode);
-	return NVME_SC_NS_NOT_READY;
+	if (write && !nvmep_file_start_write(file))
+		return NVME_SC_NS_NOT_READY;
+	err = nvmep_file_begin_io(file, write);
+	if (err && write)
+		nvmep_file_end_write(file);
+	file->wrote |= write && !err;
+	return err;
 }
 
 /**
@@ -644,6 +916,28 @@ static bool nvmep_file_take(struct nvmep_file *file, u64 *first, u64 *last)
 	return *first != U64_MAX;
 }
 
+/*
+ * A page in which the file system has cleared the bytes behind the end of the file
+ * is dirty, and may have blocks of the window: the others are written first.
+ */
+static int nvmep_file_invalidate(const struct nvmep_file *file, u64 first,
+				 u64 last)
+{
+	struct address_space *mapping = file->inode->i_mapping;
+	unsigned int tries;
+	int err = -EBUSY;
+
+	for (tries = 0; err == -EBUSY && tries < NVMEP_INVALIDATE_TRIES;
+	     tries++) {
+		if (tries)
+			filemap_write_and_wait_range(mapping, first, last);
+		err = invalidate_inode_pages2_range(mapping,
+						    first >> PAGE_SHIFT,
+						    last >> PAGE_SHIFT);
+	}
+	return err;
+}
+
 /* Only this file waits for its pages. */
 static void nvmep_file_invalidate_work(struct work_struct *work)
 {
@@ -653,9 +947,7 @@ static void nvmep_file_invalidate_work(struct work_struct *work)
 	int err;
 
 	while (nvmep_file_take(file, &first, &last)) {
-		err = invalidate_inode_pages2_range(file->inode->i_mapping,
-						    first >> PAGE_SHIFT,
-						    last >> PAGE_SHIFT);
+		err = nvmep_file_invalidate(file, first, last);
 		nvmep_mediator_finish_cached(file->mediator, file,
 					     err ? NVME_SC_INTERNAL : 0);
 	}
@@ -696,6 +988,26 @@ static int nvmep_file_check_attributes(const struct file *filp)
 	return nvmep_file_check_data(filp);
 }
 
+/* As a write() would; the errors of the file system that have another meaning here. */
+static int nvmep_file_modified(struct file *filp)
+{
+	int err = file_modified(filp);
+
+	return err == -ENOSPC || err == -EDQUOT ? -EIO : err;
+}
+
+/* Only the first window changes the time stamps, which others are compared for. */
+static struct nvmep_pin *nvmep_pin_get(struct file *filp)
+{
+	struct nvmep_pin *pin = nvmep_pin_join(file_inode(filp));
+	int err;
+
+	if (pin)
+		return pin;
+	err = nvmep_file_modified(filp);
+	return err ? ERR_PTR(err) : nvmep_pin_create(filp);
+}
+
 static int nvmep_file_pin(struct nvmep_file *file)
 {
 	struct inode *inode = file->inode;
@@ -705,10 +1017,8 @@ static int nvmep_file_pin(struct nvmep_file *file)
 	if (down_write_killable(&inode->i_rwsem))
 		return -EINTR;
 	err = nvmep_file_check_attributes(file->file);
-	if (!err)
-		err = file_modified(file->file);
 	if (!err) {
-		pin = nvmep_pin_get(inode);
+		pin = nvmep_pin_get(file->file);
 		err = PTR_ERR_OR_ZERO(pin);
 		if (!err)
 			file->pin = pin;
@@ -749,8 +1059,8 @@ static struct nvmep_file *nvmep_file_alloc(struct nvmep_tenant *tenant,
 	file->mediator = tenant->mediator;
 	file->tenant = tenant;
 	file->account = tenant->account;
-	file->verify_after = jiffies;
 	file->stale_first = U64_MAX;
+	file->cred = get_current_cred();
 	file->file = get_file(filp);
 	file->inode = file_inode(filp);
 	INIT_LIST_HEAD(&file->node);
@@ -758,7 +1068,6 @@ static struct nvmep_file *nvmep_file_alloc(struct nvmep_tenant *tenant,
 	INIT_LIST_HEAD(&file->running);
 	INIT_WORK(&file->invalidate, nvmep_file_invalidate_work);
 	INIT_WORK(&file->verify, nvmep_file_verify_work);
-	INIT_DELAYED_WORK(&file->release, nvmep_file_release_work);
 	return file;
 }
 
@@ -825,10 +1134,10 @@ int nvmep_file_read_extents(struct nvmep_file *file, u64 first, u64 count)
 
 	file->first = first;
 	file->count = count;
-	err = vfs_fsync(file->file, 0);
-	if (err)
-		return err;
+	if (vfs_fsync(file->file, 0))
+		return -EIO;
 	file->version = inode_query_iversion(file->inode);
+	file->write_version = file->version;
 	err = nvmep_file_walk(file, &walk);
 	file->extents = walk.extents;
 	file->extent_count = walk.count;
