@@ -361,13 +361,17 @@ static int nvmep_tenant_add_file(struct nvmep_tenant *tenant,
 	struct nvmep_window window = {
 		.file = fget(cmd->fd),
 	};
+	struct nvmep_file *file;
 	int err;
 
 	if (!window.file)
 		return -EBADF;
 	err = nvmep_tenant_add_opened(tenant, &window, cmd);
-	if (err)
+	if (err) {
+		file = nvmep_file_get(window.pinned);
 		nvmep_window_put(tenant, &window);
+		nvmep_file_put_removed(file);
+	}
 	return err;
 }
 
