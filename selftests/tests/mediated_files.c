@@ -36,6 +36,7 @@
 
 #define ENTRIES		16U
 #define NOT_READY	0x082
+#define ABORT_REQUESTED	0x007
 
 /* Blocks of the file system, and of the file "data", each in an extent of its own. */
 #define BYTES		4096U
@@ -450,11 +451,16 @@ TEST_F(files, changes_of_the_blocks_are_refused)
 
 TEST_F(files, last_window_releases_the_file)
 {
+	struct stat before, after;
 	uint32_t first, second;
 	struct np_qp other;
 
+	ASSERT_EQ(0, fstat(self->file, &before));
 	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_window_add(&other, self->file, 0, 0, &first));
+	/* Others need not compare their extents. */
+	ASSERT_EQ(0, fstat(self->file, &after));
+	EXPECT_EQ(0, memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)));
 	ASSERT_EQ(0, np_window_add(&other, self->file, PIECE, PIECE, &second));
 	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
 	ASSERT_EQ(0, np_window_remove(&other, first));
@@ -463,6 +469,129 @@ TEST_F(files, last_window_releases_the_file)
 	ASSERT_EQ(0, np_window_remove(&other, second));
 	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
 	np_qp_close(&other);
+}
+
+TEST_F(files, time_stamps_are_set_at_the_end)
+{
+	struct stat before, during, after;
+
+	ASSERT_EQ(0, fstat(self->file, &before));
+	np_sleep_ms(50);
+	ASSERT_EQ(0, read_piece(self));
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, fstat(self->file, &after));
+	EXPECT_EQ(0, memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	ASSERT_EQ(0, fstat(self->file, &before));
+	np_sleep_ms(50);
+	ASSERT_EQ(0, write_piece(self));
+	ASSERT_EQ(0, fstat(self->file, &during));
+	EXPECT_EQ(0, memcmp(&before.st_mtim, &during.st_mtim, sizeof(before.st_mtim)));
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, fstat(self->file, &after));
+	EXPECT_NE(0, memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)));
+}
+
+/* The parts that are left are not sent. */
+TEST_F(files, removal_does_not_wait_for_all_parts)
+{
+	struct np_command zeroes = np_window_command(NVMEPEER_OP_WRITE_ZEROES, self->window, 0,
+						     LENGTH / NP_BLOCK, 0, 0);
+	uint32_t round, ended = 0;
+	int status;
+
+	for (round = 0; round < 50 && !ended; round++) {
+		zeroes.nsid = self->window;
+		np_qp_put(&self->qp, &zeroes);
+		ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
+		np_sleep_ms((int)(round % 3));
+		ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+		status = np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS);
+		ASSERT_TRUE(!status || status == ABORT_REQUESTED || status == INVALID_NS)
+			TH_LOG("%#x", (unsigned int)status);
+		ended += status == ABORT_REQUESTED;
+		ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	}
+	EXPECT_NE(0, ended);
+	EXPECT_EQ(0, write_piece(self));
+}
+
+/* --- others that use the file --------------------------------------------- */
+
+#define OTHERS	4U
+
+static atomic_bool others_stop;
+
+static void *read_always(void *argument)
+{
+	uint8_t *bytes = aligned_alloc(NP_PAGE, LENGTH);
+	int file = open(argument, O_RDONLY | O_DIRECT);
+
+	while (!atomic_load(&others_stop))
+		if (pread(file, bytes, LENGTH, 0) != LENGTH)
+			break;
+	close(file);
+	free(bytes);
+	return NULL;
+}
+
+/* It fails, with the lock of the inode. */
+static void *change_always(void *argument)
+{
+	syscall(SYS_setfsuid, 1000);
+	syscall(SYS_setresuid, 1000, 1000, 1000);
+	while (!atomic_load(&others_stop))
+		if (!chmod(argument, 0600))
+			return argument;
+	return NULL;
+}
+
+static int others_start(pthread_t *threads, void *(*call)(void *))
+{
+	uint32_t i;
+	int ret = 0;
+
+	atomic_store(&others_stop, false);
+	for (i = 0; i < OTHERS; i++)
+		ret |= pthread_create(&threads[i], NULL, call, DATA);
+	np_sleep_ms(100);
+	return ret;
+}
+
+static int others_end(pthread_t *threads)
+{
+	uint32_t i, failed = 0;
+	void *ret;
+
+	atomic_store(&others_stop, true);
+	for (i = 0; i < OTHERS; i++) {
+		pthread_join(threads[i], &ret);
+		failed += ret != NULL;
+	}
+	return (int)failed;
+}
+
+TEST_F(files, readers_do_not_keep_the_file)
+{
+	pthread_t threads[OTHERS];
+
+	ASSERT_EQ(0, others_start(threads, read_always));
+	EXPECT_EQ(0, write_piece(self));
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+	EXPECT_EQ(0, others_end(threads));
+}
+
+TEST_F(files, strangers_do_not_stop_commands)
+{
+	pthread_t threads[OTHERS];
+	uint32_t i;
+
+	ASSERT_EQ(0, chmod(MOUNT, 0755));
+	ASSERT_EQ(0, others_start(threads, change_always));
+	for (i = 0; i < 20; i++)
+		ASSERT_EQ(0, i & 1 ? write_piece(self) : read_piece(self)) TH_LOG("%u", i);
+	EXPECT_EQ(0, others_end(threads));
 }
 
 static void add_and_wait(int answer)
@@ -514,11 +643,23 @@ TEST_F(files, frozen_file_system_takes_no_writes)
 	ASSERT_EQ(0, freeze(FITHAW));
 }
 
+/* The extents are compared also while the file system is frozen. */
+TEST_F(files, frozen_file_system_is_read_after_a_change)
+{
+	ASSERT_EQ(0, fchmod(self->file, 0640));
+	ASSERT_EQ(0, freeze(FIFREEZE));
+	EXPECT_EQ(NOT_READY, write_piece(self));
+	EXPECT_EQ(0, read_piece(self));
+	ASSERT_EQ(0, freeze(FITHAW));
+	EXPECT_EQ(0, write_piece(self));
+}
+
 TEST_F(files, read_only_file_system_takes_no_writes)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
 	EXPECT_EQ(0, write_piece(self));
+	ASSERT_EQ(0, fchmod(self->file, 0640));
 	ASSERT_EQ(0, np_write_file("/proc/sysrq-trigger", "u"));
 	while (!write_piece(self) && np_now_ms() < end)
 		np_sleep_ms(10);
@@ -593,6 +734,7 @@ static int on_second_cpu(pthread_attr_t *attributes, int policy)
  */
 TEST_F(files, fallocate_that_began_before_ends_the_window)
 {
+	struct nvme_peer_window_info info;
 	atomic_bool leave = false;
 	pthread_attr_t attributes;
 	pthread_t thread, hog;
@@ -616,14 +758,16 @@ TEST_F(files, fallocate_that_began_before_ends_the_window)
 	ASSERT_EQ(NULL, ret);
 	EXPECT_EQ(INVALID_NS, read_piece(self));
 	EXPECT_EQ(INVALID_NS, write_piece(self));
+	ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
+	EXPECT_EQ(0, info.blocks);
 }
 
 /* --- a file that is locked for any time ----------------------------------- */
 
 /**
- * struct locker - a thread that is in write() of OTHER, with the lock of its inode
+ * struct locker - a thread that is in a call for OTHER, with the lock of its inode
  * @faults: userfaultfd that keeps it there
- * @page: the memory that it writes from
+ * @page: the memory that it accesses
  */
 struct locker {
 	int file;
@@ -639,13 +783,21 @@ static void *write_page(void *argument)
 	return (void *)(long)write(locker->file, locker->page, BYTES);
 }
 
-static int locker_start(struct locker *locker)
+/* Allowed while the file has windows. */
+static void *read_page(void *argument)
+{
+	const struct locker *locker = argument;
+
+	return (void *)(long)read(locker->file, locker->page, BYTES);
+}
+
+static int locker_start(struct locker *locker, void *(*call)(void *))
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	struct uffd_msg message;
 
-	locker->file = open(OTHER, O_RDWR);
+	locker->file = open(OTHER, call == read_page ? O_RDONLY | O_DIRECT : O_RDWR);
 	locker->faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 	locker->page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	range.range.start = (uintptr_t)locker->page;
@@ -653,7 +805,7 @@ static int locker_start(struct locker *locker)
 	if (locker->faults < 0 || ioctl(locker->faults, UFFDIO_API, &api) ||
 	    ioctl(locker->faults, UFFDIO_REGISTER, &range))
 		return -errno;
-	if (pthread_create(&locker->thread, NULL, write_page, locker))
+	if (pthread_create(&locker->thread, NULL, call, locker))
 		return -EAGAIN;
 	/* It has faulted. */
 	return read(locker->faults, &message, sizeof(message)) == sizeof(message) ? 0 : -EIO;
@@ -690,7 +842,7 @@ TEST_F(files, locked_file_delays_its_caller_only)
 	pid_t child;
 
 	ASSERT_EQ(0, make_file(OTHER, LENGTH));
-	ASSERT_EQ(0, locker_start(&locker)) TH_LOG("%d", errno);
+	ASSERT_EQ(0, locker_start(&locker, write_page)) TH_LOG("%d", errno);
 	child = add_in_child(self);
 	np_sleep_ms(300);
 	EXPECT_EQ(0, waitpid(child, &status, WNOHANG));
@@ -708,6 +860,42 @@ TEST_F(files, locked_file_delays_its_caller_only)
 	EXPECT_EQ(0, read_piece(self));
 	locker_stop(&locker);
 	EXPECT_EQ(0, add_path(self, OTHER, O_RDWR));
+}
+
+static void *change_mode(void *argument)
+{
+	return (void *)(long)chmod(argument, 0640);
+}
+
+/* Two queue pairs of one user, as those of a broker. */
+TEST_F(files, locked_file_delays_its_queue_pair_only)
+{
+	struct np_command command;
+	struct locker locker;
+	struct np_qp other;
+	pthread_t thread;
+	uint32_t window;
+
+	ASSERT_EQ(0, make_file(OTHER, LENGTH));
+	self->other = open(OTHER, O_RDWR);
+	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_window_add(&other, self->other, 0, 0, &window));
+	ASSERT_EQ(0, locker_start(&locker, read_page)) TH_LOG("%d", errno);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mode, OTHER));
+	np_sleep_ms(300);
+	command = np_window_command(NVMEPEER_OP_WRITE_ZEROES, window, 0, PIECE, 0, 0);
+	np_qp_put(&other, &command);
+	ASSERT_EQ(0, np_qp_ring_doorbell(&other));
+	/* Its extents are to be compared, and that waits. */
+	np_sleep_ms(1000);
+	EXPECT_EQ(-ETIMEDOUT, np_qp_reap(&other, NULL, 0));
+	ASSERT_EQ(0, fchmod(self->file, 0640));
+	EXPECT_EQ(0, write_piece(self));
+	EXPECT_EQ(0, read_piece(self));
+	locker_stop(&locker);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, np_qp_reap(&other, NULL, NP_TIMEOUT_MS));
+	np_qp_close(&other);
 }
 
 /* --- resets --------------------------------------------------------------- */
