@@ -616,7 +616,7 @@ static int nvmep_file_prepare(struct nvmep_file *file,
 	inode_unlock(file->inode);
 	if (write)
 		sb_end_write(sb);
-	if (err == -ENODATA || err == -EMEDIUMTYPE)
+	if (err == -EMEDIUMTYPE)
 		return -ESTALE;
 	return err ? err : filemap_write_and_wait(file->inode->i_mapping);
 }
@@ -988,24 +988,17 @@ static int nvmep_file_check_attributes(const struct file *filp)
 	return nvmep_file_check_data(filp);
 }
 
-/* As a write() would; the errors of the file system that have another meaning here. */
-static int nvmep_file_modified(struct file *filp)
-{
-	int err = file_modified(filp);
-
-	return err == -ENOSPC || err == -EDQUOT ? -EIO : err;
-}
-
 /* Only the first window changes the time stamps, which others are compared for. */
 static struct nvmep_pin *nvmep_pin_get(struct file *filp)
 {
 	struct nvmep_pin *pin = nvmep_pin_join(file_inode(filp));
-	int err;
 
 	if (pin)
 		return pin;
-	err = nvmep_file_modified(filp);
-	return err ? ERR_PTR(err) : nvmep_pin_create(filp);
+	/* As a write() would. */
+	if (file_modified(filp))
+		return ERR_PTR(-EIO);
+	return nvmep_pin_create(filp);
 }
 
 static int nvmep_file_pin(struct nvmep_file *file)

@@ -3,7 +3,7 @@
  * Windows of mediated queue pairs on files of ext4: data of scattered files, what is refused before
  * and while a file is pinned, and what stops commands.
  *
- * kernels: 6.1 7 debug
+ * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 300
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/blkpg.h>
-#include <linux/fiemap.h>
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/nvme_ioctl.h>
 #include <linux/userfaultfd.h>
@@ -38,8 +38,8 @@
 #define NOT_READY	0x082
 #define ABORT_REQUESTED	0x007
 
-/* Blocks of the file system, and of the file "data", each in an extent of its own. */
-#define BYTES		4096U
+/* The file "data" has extents of one block of the file system. */
+#define BYTES		NP_PAGE
 #define PIECES		48U
 #define LENGTH		(PIECES * BYTES)
 #define PIECE		(BYTES / NP_BLOCK)
@@ -96,45 +96,6 @@ static int change_partition(int disk, int operation)
 	return np_ioctl(disk, BLKPG, &argument);
 }
 
-/* Written bytes, on the disk. */
-static int make_file(const char *path, uint32_t bytes)
-{
-	int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	uint8_t *data = malloc(bytes);
-	int ret = -EIO;
-
-	np_pattern(data, bytes, 0, 77);
-	if (file >= 0 && write(file, data, bytes) == (ssize_t)bytes && !fsync(file))
-		ret = 0;
-	free(data);
-	if (file >= 0)
-		close(file);
-	return ret;
-}
-
-/* One of two blocks is removed: what is left are extents of one block. */
-static int scatter(const char *path)
-{
-	int file, ret = make_file(path, 2 * LENGTH);
-	uint32_t i;
-
-	file = open(path, O_RDWR);
-	for (i = 1; i <= PIECES && !ret; i++)
-		if (fallocate(file, FALLOC_FL_COLLAPSE_RANGE, (uint64_t)i * BYTES, BYTES))
-			ret = i == PIECES ? ftruncate(file, LENGTH) : -errno;
-	if (!ret)
-		ret = fsync(file);
-	close(file);
-	return ret;
-}
-
-static uint32_t count_extents(int file)
-{
-	struct fiemap map = { .fm_length = ~0ULL, .fm_flags = FIEMAP_FLAG_SYNC };
-
-	return ioctl(file, FS_IOC_FIEMAP, &map) ? 0 : map.fm_mapped_extents;
-}
-
 FIXTURE_SETUP(files)
 {
 	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
@@ -145,13 +106,13 @@ FIXTURE_SETUP(files)
 	ASSERT_LE(0, self->whole);
 	np_partition_remove(self->whole);
 	ASSERT_EQ(0, change_partition(self->whole, BLKPG_ADD_PARTITION));
-	ASSERT_EQ(0, run("mkdir -p " MOUNT " && mkfs.ext4 -qF -b 4096 -J size=4 -E nodiscard"
-			 ",lazy_itable_init=0 %s", self->disk));
+	ASSERT_EQ(0, run("mkdir -p " MOUNT " && mkfs.ext4 -qF -b 4096 -J size=4 -O inline_data"
+			 " -E nodiscard,lazy_itable_init=0 %s", self->disk));
 	ASSERT_EQ(0, run("mount -t ext4 %s " MOUNT, self->disk));
-	ASSERT_EQ(0, scatter(DATA));
+	ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
 	self->file = open(DATA, O_RDWR);
 	ASSERT_LE(0, self->file);
-	ASSERT_EQ(PIECES, count_extents(self->file));
+	ASSERT_EQ(PIECES, np_count_extents(self->file));
 	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_memory_alloc(&self->memory, self->ctrl.fd));
 	ASSERT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &self->memory.slot));
@@ -332,20 +293,31 @@ TEST_F(files, holes_and_unwritten_extents_are_refused)
 
 TEST_F(files, other_files_are_refused)
 {
+	struct np_ctrl ctrl;
+	struct np_qp other;
+
 	EXPECT_EQ(-ENOTBLK, add_path(self, "/tmp/np-other", O_RDWR | O_CREAT));
 	EXPECT_EQ(-ENOTBLK, add_path(self, MOUNT, O_RDONLY | O_DIRECTORY));
-	ASSERT_EQ(0, make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
 	EXPECT_EQ(-EACCES, add_path(self, OTHER, O_RDONLY));
 	EXPECT_EQ(0, still_writable(OTHER));
 	unlink("/tmp/np-other");
+	/* It is on the disk of another controller. */
+	ASSERT_EQ(0, np_ctrl_open(&ctrl, "np0"));
+	ASSERT_EQ(0, np_qp_open(&other, ctrl.fd, ENTRIES));
+	EXPECT_EQ(-EXDEV, np_window_add(&other, self->file, 0, 0, NULL));
+	np_qp_close(&other);
+	np_ctrl_close(&ctrl);
 }
 
 TEST_F(files, attributes_that_are_refused)
 {
 	int file;
 
-	ASSERT_EQ(0, make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
 	self->other = file = open(OTHER, O_RDWR);
+	ASSERT_EQ(0, np_make_file(MOUNT "/inline", 20));
+	EXPECT_EQ(-ENODATA, add_path(self, MOUNT "/inline", O_RDWR));
 	ASSERT_EQ(0, set_flags(OTHER, FS_JOURNAL_DATA_FL));
 	EXPECT_EQ(-EMEDIUMTYPE, np_window_add(&self->qp, file, 0, 0, NULL));
 	ASSERT_EQ(0, set_flags(OTHER, 0));
@@ -358,17 +330,32 @@ TEST_F(files, attributes_that_are_refused)
 	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, NULL));
 }
 
+/* Of those that a change of the effective user has cleared. */
+static int raise_capability(unsigned int capability)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data))
+		return -errno;
+	data[0].effective |= 1U << capability;
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
 TEST_F(files, file_of_another_owner_is_refused)
 {
 	uint32_t id;
 	int file;
 
-	ASSERT_EQ(0, make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
 	ASSERT_EQ(0, chown(OTHER, 1000, 1000));
 	self->other = file = open(OTHER, O_RDWR);
 	ASSERT_EQ(0, seteuid(1001));
 	EXPECT_EQ(-EACCES, np_window_add(&self->qp, file, 0, 0, NULL));
+	ASSERT_EQ(0, raise_capability(CAP_LEASE));
+	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, &id));
 	ASSERT_EQ(0, seteuid(0));
+	EXPECT_EQ(0, np_window_remove(&self->qp, id));
 	ASSERT_EQ(0, seteuid(1000));
 	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, &id));
 	ASSERT_EQ(0, seteuid(0));
@@ -427,7 +414,7 @@ TEST_F(files, changes_of_the_blocks_are_refused)
 {
 	int donor, mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
-	ASSERT_EQ(0, make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
 	self->other = donor = open(OTHER, O_RDWR);
 	EXPECT_EQ(ETXTBSY, error_of(pwrite(self->file, "x", 1, 0)));
 	EXPECT_EQ(ETXTBSY, error_of(ftruncate(self->file, BYTES)));
@@ -613,7 +600,7 @@ TEST_F(files, killed_process_releases_the_file)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
-	ASSERT_EQ(0, make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
 	ASSERT_EQ(0, np_kill_child(add_and_wait));
 	while (still_writable(OTHER) && np_now_ms() < end)
 		np_sleep_ms(10);
@@ -658,6 +645,8 @@ TEST_F(files, read_only_file_system_takes_no_writes)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
+	if (access("/proc/sysrq-trigger", W_OK))
+		SKIP(return, "no sysrq in this kernel");
 	EXPECT_EQ(0, write_piece(self));
 	ASSERT_EQ(0, fchmod(self->file, 0640));
 	ASSERT_EQ(0, np_write_file("/proc/sysrq-trigger", "u"));
@@ -698,12 +687,27 @@ TEST_F(files, changes_of_attributes_end_nothing)
 	EXPECT_EQ(LBA_RANGE, command_on(self, NVMEPEER_OP_READ, LENGTH / NP_BLOCK, 1, 0));
 }
 
+/* Data that goes to the journal first is not on its blocks. */
+TEST_F(files, journal_of_data_ends_the_window)
+{
+	ASSERT_EQ(0, set_flags(DATA, FS_JOURNAL_DATA_FL));
+	EXPECT_EQ(INVALID_NS, write_piece(self));
+	EXPECT_EQ(INVALID_NS, read_piece(self));
+}
+
 static void *punch(void *argument)
 {
 	const int *file = argument;
 	int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
 	return (void *)(long)(fallocate(*file, mode, BYTES, BYTES) ? -errno : 0);
+}
+
+static void *collapse(void *argument)
+{
+	const int *file = argument;
+
+	return (void *)(long)(fallocate(*file, FALLOC_FL_COLLAPSE_RANGE, BYTES, BYTES) ? -errno : 0);
 }
 
 /* Keeps CPU 1 from other threads. */
@@ -729,37 +733,49 @@ static int on_second_cpu(pthread_attr_t *attributes, int policy)
 }
 
 /*
- * It checks for the pin, waits for the end of the freeze, and then for its CPU, which another thread
- * leaves when the file is pinned.
+ * Adds a window while @change is under way: that has checked for the pin, waits for the end of the
+ * freeze, and then for its CPU, which another thread leaves when the file is pinned. Returns what
+ * @change does.
  */
-TEST_F(files, fallocate_that_began_before_ends_the_window)
+static int add_before_late_change(FIXTURE_DATA(files) *self, void *(*change)(void *))
 {
-	struct nvme_peer_window_info info;
 	atomic_bool leave = false;
 	pthread_attr_t attributes;
 	pthread_t thread, hog;
-	void *ret;
+	void *changed;
+	int ret;
 
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
-	ASSERT_EQ(0, np_write_file("/proc/sys/kernel/sched_rt_runtime_us", "-1"));
-	ASSERT_EQ(0, freeze(FIFREEZE));
-	ASSERT_EQ(0, on_second_cpu(&attributes, SCHED_OTHER));
-	ASSERT_EQ(0, pthread_create(&thread, &attributes, punch, &self->file));
+	if (np_write_file("/proc/sys/kernel/sched_rt_runtime_us", "-1") || freeze(FIFREEZE) ||
+	    on_second_cpu(&attributes, SCHED_OTHER) ||
+	    pthread_create(&thread, &attributes, change, &self->file))
+		return -EIO;
 	np_sleep_ms(500);
-	ASSERT_EQ(0, on_second_cpu(&attributes, SCHED_FIFO));
-	ASSERT_EQ(0, pthread_create(&hog, &attributes, occupy, &leave));
-	ASSERT_EQ(0, freeze(FITHAW));
-	EXPECT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
-	EXPECT_EQ(0, read_piece(self));
+	if (on_second_cpu(&attributes, SCHED_FIFO) ||
+	    pthread_create(&hog, &attributes, occupy, &leave) || freeze(FITHAW))
+		return -EIO;
+	ret = np_window_add(&self->qp, self->file, 0, 0, &self->window) ?: read_piece(self);
 	atomic_store(&leave, true);
 	pthread_join(hog, NULL);
-	pthread_join(thread, &ret);
-	ASSERT_EQ(0, np_write_file("/proc/sys/kernel/sched_rt_runtime_us", "950000"));
-	ASSERT_EQ(NULL, ret);
-	EXPECT_EQ(INVALID_NS, read_piece(self));
-	EXPECT_EQ(INVALID_NS, write_piece(self));
-	ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
-	EXPECT_EQ(0, info.blocks);
+	pthread_join(thread, &changed);
+	return np_write_file("/proc/sys/kernel/sched_rt_runtime_us", "950000") ?: ret ?:
+	       (int)(long)changed;
+}
+
+TEST_F(files, fallocate_that_began_before_ends_the_window)
+{
+	void *(*const changes[])(void *) = { punch, collapse };
+	struct nvme_peer_window_info info;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+		ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
+		ASSERT_EQ(0, add_before_late_change(self, changes[i]));
+		EXPECT_EQ(INVALID_NS, read_piece(self));
+		EXPECT_EQ(INVALID_NS, write_piece(self));
+		ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
+		EXPECT_EQ(0, info.blocks);
+	}
 }
 
 /* --- a file that is locked for any time ----------------------------------- */
@@ -838,14 +854,16 @@ TEST_F(files, locked_file_delays_its_caller_only)
 {
 	struct locker locker;
 	struct np_qp other;
+	pid_t child, second;
 	int status;
-	pid_t child;
 
-	ASSERT_EQ(0, make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
 	ASSERT_EQ(0, locker_start(&locker, write_page)) TH_LOG("%d", errno);
 	child = add_in_child(self);
 	np_sleep_ms(300);
-	EXPECT_EQ(0, waitpid(child, &status, WNOHANG));
+	second = add_in_child(self);
+	np_sleep_ms(300);
+	EXPECT_EQ(0, waitpid(-1, &status, WNOHANG));
 	/* On the same queue pair. */
 	EXPECT_EQ(0, write_piece(self));
 	EXPECT_EQ(0, np_window_remove(&self->qp, self->window));
@@ -853,7 +871,9 @@ TEST_F(files, locked_file_delays_its_caller_only)
 	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
 	EXPECT_EQ(0, np_window_add(&other, self->file, 0, 0, NULL));
 	np_qp_close(&other);
-	/* It can be killed. */
+	/* Both can be killed. */
+	EXPECT_EQ(0, kill(second, SIGKILL));
+	EXPECT_EQ(second, waitpid(second, &status, 0));
 	EXPECT_EQ(0, kill(child, SIGKILL));
 	EXPECT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
@@ -876,7 +896,7 @@ TEST_F(files, locked_file_delays_its_queue_pair_only)
 	pthread_t thread;
 	uint32_t window;
 
-	ASSERT_EQ(0, make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
 	self->other = open(OTHER, O_RDWR);
 	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_window_add(&other, self->other, 0, 0, &window));
@@ -896,6 +916,30 @@ TEST_F(files, locked_file_delays_its_queue_pair_only)
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, np_qp_reap(&other, NULL, NP_TIMEOUT_MS));
 	np_qp_close(&other);
+}
+
+TEST_F(files, locked_file_is_released_later)
+{
+	int64_t began, end;
+	struct locker locker;
+	pthread_t thread;
+	uint32_t window;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	self->other = open(OTHER, O_RDWR);
+	ASSERT_EQ(0, np_window_add(&self->qp, self->other, 0, 0, &window));
+	ASSERT_EQ(0, locker_start(&locker, read_page)) TH_LOG("%d", errno);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mode, OTHER));
+	np_sleep_ms(300);
+	began = np_now_ms();
+	ASSERT_EQ(0, np_window_remove(&self->qp, window));
+	EXPECT_GT(began + NP_TIMEOUT_MS / 2, np_now_ms());
+	locker_stop(&locker);
+	pthread_join(thread, NULL);
+	end = np_now_ms() + NP_TIMEOUT_MS;
+	while (still_writable(OTHER) && np_now_ms() < end)
+		np_sleep_ms(10);
+	EXPECT_EQ(0, still_writable(OTHER));
 }
 
 /* --- resets --------------------------------------------------------------- */

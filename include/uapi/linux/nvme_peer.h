@@ -1033,14 +1033,17 @@ enum nvme_peer_rights {
  * A regular file is written to the disk first, and its blocks stay where they are
  * while it has windows: write(), fallocate(), a truncate that shortens it, reflink
  * and the exchange of extents fail with ETXTBSY, unlink and rename with EPERM, and
- * mappings for shared writes with one of these.  read() and O_DIRECT reads are allowed, and see
- * what commands have written once they have completed.  Commands do not change the
- * time stamps.  Blocks are those up to the size that the file had.  A command may
+ * mappings for shared writes with one of these.  read() and O_DIRECT reads are
+ * allowed, and see what commands have written once they have completed.  The time
+ * stamps and the change counter are set when the last window on the file is
+ * removed, if commands have written.  Blocks are whole blocks of the file system
+ * within the size that the file had.  A command may
  * reach over several extents.  While the file system is frozen, commands that
  * write complete with Namespace Not Ready, without Do Not Retry; while it is
  * read-only or the file is immutable or append-only, with Attempted Write to Read
- * Only Range.  If fallocate() began before and changes the blocks nevertheless,
- * the commands of the window fail with Invalid Namespace or Format.
+ * Only Range.  If fallocate() began before and changes the blocks nevertheless, or
+ * a loop device on the file discards them, the commands of the window fail with
+ * Invalid Namespace or Format.
  *
  * The ID has a slot in its lower half and an epoch in its upper half.  The slot
  * of a window that was removed may be reused, in another epoch.
