@@ -360,7 +360,7 @@ struct nvmep_tenant {
 	unsigned long timeout;
 	u32 max_windows;
 	u32 max_buffers;
-	struct mutex adding;
+	struct mutex adding;	/* additions of windows */
 
 	struct mutex mutex;	/* changes of windows and buffers */
 	bool ended;
