@@ -132,6 +132,15 @@ TEST_F(bad_files, first_error_is_reported)
 	EXPECT_EQ(2, stats.failed);
 }
 
+/* The file system may stop at any time: what it knows of the file has to be on the disk. */
+TEST_F(bad_files, file_that_cannot_be_flushed_is_refused)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_STATUS, NVME_SC_INTERNAL, BADCTRL_EVERY));
+	EXPECT_EQ(-EIO, np_window_add(&self->qp, self->file, 0, 0, NULL));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	EXPECT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, NULL));
+}
+
 /* Parts of Write Zeroes are sent one after the other: none follows an error. */
 TEST_F(bad_files, no_part_follows_an_error)
 {

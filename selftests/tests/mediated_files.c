@@ -522,17 +522,6 @@ static void *read_always(void *argument)
 	return NULL;
 }
 
-/* It fails, with the lock of the inode. */
-static void *change_always(void *argument)
-{
-	syscall(SYS_setfsuid, 1000);
-	syscall(SYS_setresuid, 1000, 1000, 1000);
-	while (!atomic_load(&others_stop))
-		if (!chmod(argument, 0600))
-			return argument;
-	return NULL;
-}
-
 static int others_start(pthread_t *threads, void *(*call)(void *))
 {
 	uint32_t i;
@@ -547,15 +536,13 @@ static int others_start(pthread_t *threads, void *(*call)(void *))
 
 static int others_end(pthread_t *threads)
 {
-	uint32_t i, failed = 0;
-	void *ret;
+	uint32_t i;
+	int ret = 0;
 
 	atomic_store(&others_stop, true);
-	for (i = 0; i < OTHERS; i++) {
-		pthread_join(threads[i], &ret);
-		failed += ret != NULL;
-	}
-	return (int)failed;
+	for (i = 0; i < OTHERS; i++)
+		ret |= pthread_join(threads[i], NULL);
+	return ret;
 }
 
 TEST_F(files, readers_do_not_keep_the_file)
@@ -566,18 +553,6 @@ TEST_F(files, readers_do_not_keep_the_file)
 	EXPECT_EQ(0, write_piece(self));
 	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
 	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
-	EXPECT_EQ(0, others_end(threads));
-}
-
-TEST_F(files, strangers_do_not_stop_commands)
-{
-	pthread_t threads[OTHERS];
-	uint32_t i;
-
-	ASSERT_EQ(0, chmod(MOUNT, 0755));
-	ASSERT_EQ(0, others_start(threads, change_always));
-	for (i = 0; i < 20; i++)
-		ASSERT_EQ(0, i & 1 ? write_piece(self) : read_piece(self)) TH_LOG("%u", i);
 	EXPECT_EQ(0, others_end(threads));
 }
 
@@ -807,11 +782,10 @@ static void *read_page(void *argument)
 	return (void *)(long)read(locker->file, locker->page, BYTES);
 }
 
-static int locker_start(struct locker *locker, void *(*call)(void *))
+static int locker_begin(struct locker *locker, void *(*call)(void *))
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	struct uffd_msg message;
 
 	locker->file = open(OTHER, call == read_page ? O_RDONLY | O_DIRECT : O_RDWR);
 	locker->faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -821,10 +795,20 @@ static int locker_start(struct locker *locker, void *(*call)(void *))
 	if (locker->faults < 0 || ioctl(locker->faults, UFFDIO_API, &api) ||
 	    ioctl(locker->faults, UFFDIO_REGISTER, &range))
 		return -errno;
-	if (pthread_create(&locker->thread, NULL, call, locker))
-		return -EAGAIN;
-	/* It has faulted. */
+	return -pthread_create(&locker->thread, NULL, call, locker);
+}
+
+/* It has faulted. */
+static int locker_wait(const struct locker *locker)
+{
+	struct uffd_msg message;
+
 	return read(locker->faults, &message, sizeof(message)) == sizeof(message) ? 0 : -EIO;
+}
+
+static int locker_start(struct locker *locker, void *(*call)(void *))
+{
+	return locker_begin(locker, call) ?: locker_wait(locker);
 }
 
 static void locker_stop(struct locker *locker)
@@ -916,6 +900,60 @@ TEST_F(files, locked_file_delays_its_queue_pair_only)
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, np_qp_reap(&other, NULL, NP_TIMEOUT_MS));
 	np_qp_close(&other);
+}
+
+/* It fails, with the lock of the inode. */
+static void *change_as_stranger(void *argument)
+{
+	return (void *)(long)(syscall(SYS_setresuid, 1000, 1000, 1000) || !chmod(argument, 0600));
+}
+
+/* Those who lock @argument in turn: each time one has the lock of the inode, others wait for it. */
+static void *lock_in_turn(void *argument)
+{
+	struct locker lockers[2];
+	pthread_t waiter, next;
+	int ret = locker_start(&lockers[0], read_page);
+	uint32_t i;
+
+	ret = ret ?: pthread_create(&waiter, NULL, change_as_stranger, argument);
+	for (i = 0; !ret && !atomic_load(&others_stop); i ^= 1) {
+		np_sleep_ms(20);
+		ret = locker_begin(&lockers[!i], read_page);
+		np_sleep_ms(20);
+		ret = ret ?: pthread_create(&next, NULL, change_as_stranger, argument);
+		np_sleep_ms(20);
+		locker_stop(&lockers[i]);
+		pthread_join(waiter, NULL);
+		waiter = next;
+		ret = ret ?: locker_wait(&lockers[!i]);
+	}
+	if (!ret)
+		locker_stop(&lockers[i]);
+	pthread_join(waiter, NULL);
+	return (void *)(long)ret;
+}
+
+/* None of them keeps it for long, but an attempt to lock it never succeeds. */
+TEST_F(files, those_who_lock_in_turn_do_not_stop_commands)
+{
+	struct np_command command;
+	pthread_t thread;
+	uint32_t window, i;
+	void *ret;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	self->other = open(OTHER, O_RDWR);
+	ASSERT_EQ(0, np_window_add(&self->qp, self->other, 0, 0, &window));
+	command = np_window_command(NVMEPEER_OP_WRITE_ZEROES, window, 0, PIECE, 0, 0);
+	atomic_store(&others_stop, false);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, lock_in_turn, OTHER));
+	np_sleep_ms(200);
+	for (i = 0; i < 5; i++)
+		EXPECT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS)) TH_LOG("%u", i);
+	atomic_store(&others_stop, true);
+	pthread_join(thread, &ret);
+	EXPECT_EQ(NULL, ret);
 }
 
 TEST_F(files, locked_file_is_released_later)
