@@ -573,15 +573,11 @@ static int nvmep_file_compare(struct nvmep_file *file)
  */
 static bool nvmep_file_remove_privileges(struct nvmep_file *file)
 {
-	struct super_block *sb = file->inode->i_sb;
-	const struct cred *own;
+	const struct cred *own = override_creds(file->cred);
 	int err;
 
 	lockdep_assert_held_write(&file->inode->i_rwsem);
 
-	if (sb_rdonly(sb))
-		return false;
-	own = override_creds(file->cred);
 	err = file_remove_privs(file->file);
 	revert_creds(own);
 	return !err;

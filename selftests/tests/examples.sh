@@ -77,16 +77,6 @@ reads_tensors() {
 	[[ $said =~ ^'3 tensors by '[0-9]+' commands, the same as read()'$ ]]
 }
 
-# A module that takes block devices only is named as the reason.
-mediated_tensors() {
-	local name='tensors by a mediated queue pair'
-	if [[ $(/build/user/examples/read_tensors mediated "$mount/tensors" 2>&1) == *'takes block devices only'* ]]; then
-		ktap_skip "$name" "the module has no windows on files"
-	else
-		ktap_check "$name" reads_tensors mediated "$mount/tensors"
-	fi
-}
-
 no_tensors() {
 	local said
 	said=$(/build/user/examples/read_tensors served "$mount/long" 2>&1) && return 1
@@ -205,7 +195,7 @@ ktap_check "a safetensors file" tensors "$mount/tensors"
 ktap_check "file check of it" /build/user/nvme-peer file check "$mount/tensors"
 ktap_check "tensors by a direct queue pair" reads_tensors direct "$mount/tensors"
 ktap_check "tensors by a served queue pair" reads_tensors served "$mount/tensors"
-mediated_tensors
+ktap_check "tensors by a mediated queue pair" reads_tensors mediated "$mount/tensors"
 ktap_check "a file without tensors" no_tensors
 ktap_check "a changed block is reported" another_block
 if [[ -e /dev/udmabuf ]]; then
