@@ -152,6 +152,8 @@ static void find_tensors(const struct file *file, struct tensors *tensors)
  * @data: data memory, in which the file has its own offsets
  * @bytes: the same in this process
  * @length: its length
+ * @reach: bytes of the file that commands may read: the whole blocks of the namespace, or of the file
+ *	system
  * @block: bytes of a block
  * @most: bytes of the longest command
  * @ctrl: controller, and below it what each kind has open
@@ -161,6 +163,7 @@ struct reader {
 	struct nvmepeer_buffer data;
 	unsigned char *bytes;
 	uint64_t length;
+	uint64_t reach;
 	uint32_t block;
 	uint32_t most;
 	struct nvmepeer *ctrl;
@@ -197,6 +200,7 @@ static void direct_open(struct reader *reader, const struct file *file)
 	reader->data = *nvmepeer_cpu_peer_data(reader->peer);
 	reader->bytes = nvmepeer_cpu_peer_address(reader->peer);
 	reader->block = nvmepeer_ns_info(reader->ns)->block_size;
+	reader->reach = reader->length;
 	reader->most = info.max_transfer;
 }
 
@@ -248,6 +252,7 @@ static void mediated_queue(struct reader *reader, const struct nvme_peer_window_
 		refuse_as_explained();
 	nvmepeer_queue_init(&reader->queue, &geometry);
 	reader->block = window->block_size;
+	reader->reach = window->blocks * window->block_size;
 	reader->most = limits.max_transfer;
 }
 
@@ -282,7 +287,6 @@ static void served_open(struct reader *reader, const struct file *file)
 	struct nvmepeer_serve_options options = { .size = sizeof(options), .entries = ENTRIES };
 	struct nvmepeer_geometry geometry = { .sq_entries = ENTRIES };
 	struct nvmepeer_ns_info ns;
-	uint64_t tail;
 
 	reader->bytes = mmap(NULL, reader->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (reader->bytes == MAP_FAILED)
@@ -295,10 +299,8 @@ static void served_open(struct reader *reader, const struct file *file)
 		refuse_as_explained();
 	nvmepeer_queue_init(&reader->queue, &geometry);
 	reader->block = ns.block_size;
+	reader->reach = file->length / ns.block_size * ns.block_size;
 	reader->most = 1 << 20;
-	/* A namespace has whole blocks: the rest of the file is not served. */
-	tail = file->length % ns.block_size;
-	read_all(file->fd, reader->bytes + file->length - tail, tail, file->length - tail);
 	if (pthread_create(&reader->server, NULL, serve, reader->serve))
 		refuse("no thread");
 }
@@ -362,10 +364,8 @@ static void plan_tensor(struct plan *plan, const struct file *file, const struct
 {
 	uint64_t block = plan->reader->block;
 	uint64_t begin = tensor->begin / block * block;
-	uint64_t end = (tensor->end + block - 1) / block * block;
+	uint64_t end = smaller((tensor->end + block - 1) / block * block, plan->reader->reach);
 
-	if (plan->reader->serve)
-		end = smaller(end, file->length / block * block);
 	if (begin < end && plan->reader->peer)
 		file_extents(file, plan->reader->block, begin, end, add_pieces, plan);
 	else if (begin < end)
@@ -421,6 +421,8 @@ int main(int argc, char **argv)
 		mediated_open(&reader, &file, argv[2]);
 	else
 		served_open(&reader, &file);
+	if (reader.reach < file.length)
+		read_all(file.fd, reader.bytes + reader.reach, file.length - reader.reach, reader.reach);
 	for (size_t i = 0; i < tensors.count; i++)
 		plan_tensor(&plan, &file, &tensors.list[i]);
 	status = read_pieces(&reader.queue, &reader.data, plan.pieces, plan.count);

@@ -85,7 +85,8 @@ static void name_file_system(uint64_t magic, char name[16])
 static void name_disk(const char *folder, struct nvmepeer_file_info *info)
 {
 	const char *name = strrchr(folder, '/'), *at = folder;
-	unsigned int number, end;
+	unsigned int number;
+	int end;
 
 	snprintf(info->disk, sizeof(info->disk), "%s", name ? name + 1 : "");
 	while ((at = strstr(at, "/nvmep"))) {

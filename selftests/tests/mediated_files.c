@@ -439,7 +439,7 @@ TEST_F(files, changes_of_the_blocks_are_refused)
 TEST_F(files, last_window_releases_the_file)
 {
 	struct stat before, after;
-	uint32_t first, second;
+	uint32_t first, second, round;
 	struct np_qp other;
 
 	ASSERT_EQ(0, fstat(self->file, &before));
@@ -455,6 +455,11 @@ TEST_F(files, last_window_releases_the_file)
 	EXPECT_EQ(EPERM, error_of(map_shared(self->file, PROT_READ)));
 	ASSERT_EQ(0, np_window_remove(&other, second));
 	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+	for (round = 0; round < 100; round++) {
+		ASSERT_EQ(0, np_window_add(&other, self->file, 0, 0, &first));
+		ASSERT_EQ(0, np_window_remove(&other, first));
+		ASSERT_EQ(1, pwrite(self->file, "x", 1, 0)) TH_LOG("%u", round);
+	}
 	np_qp_close(&other);
 }
 
