@@ -286,7 +286,7 @@ int nvmepeer_qp_kick(struct nvmepeer_qp *qp);
 /* ---- Mediated queue pairs ------------------------------------------------ */
 
 /**
- * nvmepeer_window_add() - let a mediated queue pair access blocks of a block device
+ * nvmepeer_window_add() - let a mediated queue pair access blocks of a block device or file
  * @qp: queue pair in mediated mode
  * @window: in: fd, first and blocks; out: id, which commands carry as namespace ID, and
  *	the rest.  The rights are those with which fd was opened; it may be closed
@@ -531,6 +531,128 @@ int nvmepeer_explain_result(enum nvmepeer_result kind, int result,
  * Returns the negative errno or positive status of @explanation.
  */
 int nvmepeer_fail(const struct nvmepeer_explanation *explanation, size_t size);
+
+/* ---- Files --------------------------------------------------------------- */
+
+/**
+ * enum nvmepeer_file_obstacle - why a file cannot have a window, as bits
+ * @NVMEPEER_FILE_NOT_REGULAR: it is a directory, a device or another special file
+ * @NVMEPEER_FILE_NO_DISK: its file system is not on a block device of its own: btrfs,
+ *	overlayfs, tmpfs, NFS
+ * @NVMEPEER_FILE_OTHER_DISK: its disk is no namespace of nvme-peer and no partition of one:
+ *	dm, md, loop, a disk of another driver
+ * @NVMEPEER_FILE_SYSTEM: the file system is not ext4
+ * @NVMEPEER_FILE_READ_ONLY: the descriptor is not open for reading and writing
+ * @NVMEPEER_FILE_NOT_OWNER: the caller neither owns the file nor has CAP_LEASE
+ * @NVMEPEER_FILE_IMMUTABLE: it is immutable
+ * @NVMEPEER_FILE_APPEND_ONLY: it is append-only
+ * @NVMEPEER_FILE_ENCRYPTED: its blocks are not its data
+ * @NVMEPEER_FILE_COMPRESSED: its blocks are not its data
+ * @NVMEPEER_FILE_VERITY: it is protected by fs-verity
+ * @NVMEPEER_FILE_DAX: it is accessed by DAX
+ * @NVMEPEER_FILE_JOURNALLED: its data is written to the journal first
+ * @NVMEPEER_FILE_INLINE: its data is in the inode
+ * @NVMEPEER_FILE_SHARED: it shares blocks with another file
+ * @NVMEPEER_FILE_UNPLACED: data has no known location on the disk
+ * @NVMEPEER_FILE_EMPTY: it has no data
+ * @NVMEPEER_FILE_HOLES: a part has no blocks
+ * @NVMEPEER_FILE_UNWRITTEN: a part has blocks that were never written
+ */
+enum nvmepeer_file_obstacle {
+	NVMEPEER_FILE_NOT_REGULAR = 1 << 0,
+	NVMEPEER_FILE_NO_DISK = 1 << 1,
+	NVMEPEER_FILE_OTHER_DISK = 1 << 2,
+	NVMEPEER_FILE_SYSTEM = 1 << 3,
+	NVMEPEER_FILE_READ_ONLY = 1 << 4,
+	NVMEPEER_FILE_NOT_OWNER = 1 << 5,
+	NVMEPEER_FILE_IMMUTABLE = 1 << 6,
+	NVMEPEER_FILE_APPEND_ONLY = 1 << 7,
+	NVMEPEER_FILE_ENCRYPTED = 1 << 8,
+	NVMEPEER_FILE_COMPRESSED = 1 << 9,
+	NVMEPEER_FILE_VERITY = 1 << 10,
+	NVMEPEER_FILE_DAX = 1 << 11,
+	NVMEPEER_FILE_JOURNALLED = 1 << 12,
+	NVMEPEER_FILE_INLINE = 1 << 13,
+	NVMEPEER_FILE_SHARED = 1 << 14,
+	NVMEPEER_FILE_UNPLACED = 1 << 15,
+	NVMEPEER_FILE_EMPTY = 1 << 16,
+	NVMEPEER_FILE_HOLES = 1 << 17,
+	NVMEPEER_FILE_UNWRITTEN = 1 << 18,
+};
+
+/**
+ * struct nvmepeer_file_info - a file, and what prevents a window on it
+ * @size: sizeof(struct nvmepeer_file_info), set by the library
+ * @obstacles: bits of enum nvmepeer_file_obstacle; 0 if the caller finds none
+ * @bytes: size of the file
+ * @extents: number of extents
+ * @holes: bytes without blocks
+ * @unwritten: bytes whose blocks were never written
+ * @file_system: type of the file system, "ext4"
+ * @disk: block device of the file system, "nvmep0n1p1"; empty without one
+ * @controller: controller of that device, "nvmep0"; empty if it is not of nvme-peer
+ */
+struct nvmepeer_file_info {
+	uint32_t size;
+	uint32_t obstacles;
+	uint64_t bytes;
+	uint64_t extents;
+	uint64_t holes;
+	uint64_t unwritten;
+	char file_system[16];
+	char disk[32];
+	char controller[16];
+};
+
+/**
+ * nvmepeer_file_check() - find what prevents a window of a mediated queue pair on a file
+ * @fd: the file; dirty data is written back
+ * @info: receives the result
+ * @size: of @info
+ *
+ * The kernel checks again in NVME_PEER_WINDOW_ADD, and more: a file that is in use as swap
+ * space or mapped for writing.  @info->extents, @holes and @unwritten are counted on ext4
+ * only.
+ *
+ * Returns 0, also with obstacles, or a negative errno.
+ */
+int nvmepeer_file_check(int fd, struct nvmepeer_file_info *info, size_t size);
+
+/** nvmepeer_file_obstacle_name() - "unwritten"; "unknown" if @obstacle is not one bit. */
+const char *nvmepeer_file_obstacle_name(enum nvmepeer_file_obstacle obstacle);
+
+/**
+ * nvmepeer_file_explain() - explain an obstacle
+ * @info: of nvmepeer_file_check()
+ * @obstacle: one bit of @info->obstacles
+ * @explanation: receives the limit and the fix
+ * @size: of @explanation
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nvmepeer_file_explain(const struct nvmepeer_file_info *info,
+			  enum nvmepeer_file_obstacle obstacle,
+			  struct nvmepeer_explanation *explanation, size_t size);
+
+/**
+ * nvmepeer_file_open() - let a mediated queue pair access a file
+ * @qp: queue pair in mediated mode
+ * @path: a regular file on a disk of the queue pair's controller, fully written
+ *	(nvme-peer file prepare)
+ * @window: in: first and blocks, or 0 for all of it; out: as nvmepeer_window_add().  fd
+ *	is not used
+ * @size: of @window
+ *
+ * Opens the file for reading and writing, checks it as nvmepeer_file_check() does, and adds
+ * the window, which holds the open file until nvmepeer_window_remove().
+ *
+ * Returns 0; -EOPNOTSUPP after the first obstacle that nvmepeer_file_check() finds; an errno
+ * of open(2), or of nvmepeer_window_add(): -ENOTBLK from a module that takes block devices
+ * only.  nvmepeer_explain() names the fix; for files that cannot have a window it is a
+ * served queue pair, <nvmepeer_serve.h>.
+ */
+int nvmepeer_file_open(struct nvmepeer_qp *qp, const char *path,
+		       struct nvme_peer_window_add *window, size_t size);
 
 /* ---- Names and numbers -------------------------------------------------- */
 

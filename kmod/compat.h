@@ -11,9 +11,11 @@
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/buffer_head.h>
 #include <linux/device/class.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
+#include <linux/fileattr.h>
 #include <linux/fs.h>
 #include <linux/iommu.h>
 #include <linux/log2.h>
@@ -119,6 +121,28 @@ static inline struct class *nvmep_class_create(const char *name)
 #else
 #define nvmep_uevent_device	struct device
 #endif
+
+/* What vfs_fileattr_get() fills. */
+#ifdef NVMEP_HAVE_FILE_KATTR
+#define nvmep_fileattr		struct file_kattr
+#else
+#define nvmep_fileattr		struct fileattr
+#endif
+
+/*
+ * Are these the operations of a file of ext4 whose data goes to its blocks, not
+ * to the journal or past the page cache?  Those of other modes migrate pages in
+ * another way, or not at all.
+ */
+static inline bool
+nvmep_aops_plain(const struct address_space_operations *operations)
+{
+#ifdef CONFIG_MIGRATION
+	return operations->migrate_folio == buffer_migrate_folio;
+#else
+	return false;
+#endif
+}
 
 static inline void nvmep_vm_flags_set(struct vm_area_struct *vma,
 				      unsigned long flags)

@@ -39,6 +39,7 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,dma-buf.h,dma_buf_invalidate_mappings,DMABUF_INVALIDATE) \
 	$(call nvmep-probe,dma-mapping.h,bool dma_iova_try_alloc,DMA_IOVA) \
 	$(call nvmep-probe,dma-mapping.h,bool dma_need_unmap,DMA_NEED_UNMAP) \
+	$(call nvmep-probe,fileattr.h,struct file_kattr .$$,FILE_KATTR) \
 	$(call nvmep-probe,io_uring/cmd.h,do_in_task_lazy,URING_LAZY) \
 	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_done32,URING_DONE32) \
 	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_from_tw,URING_TW) \

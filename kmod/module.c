@@ -72,6 +72,14 @@ struct workqueue_struct *nvmep_mediate_wq;
 struct workqueue_struct *nvmep_health_wq;
 
 /*
+ * Files of mediated queue pairs.  Without a rescuer: the works wait for locks of
+ * inodes and pages, which processes of the tenants may hold for any time.  Only
+ * the work's own file waits for it, and unloading the module.
+ */
+struct workqueue_struct *nvmep_file_wq;
+struct workqueue_struct *nvmep_cache_wq;
+
+/*
  * Without a rescuer: mmu notifiers, importers and file systems, which their
  * works call, may wait for memory.  Those of disks may wait for a file system
  * for ever, so they are apart.  Unbinding waits for them without a time limit,
@@ -100,6 +108,10 @@ int nvmep_workqueues_init(void)
 					  WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	nvmep_revoke_wq = alloc_workqueue("nvmep-revoke", WQ_UNBOUND, 0);
 	nvmep_disk_wq = alloc_workqueue("nvmep-disk", WQ_UNBOUND, 0);
+	nvmep_file_wq = alloc_workqueue("nvmep-file", WQ_UNBOUND,
+					WQ_MAX_ACTIVE);
+	nvmep_cache_wq = alloc_workqueue("nvmep-cache", WQ_UNBOUND,
+					 WQ_MAX_ACTIVE);
 	nvmep_requeue_wq = alloc_workqueue("nvmep-requeue",
 					   NVMEP_WQ_PERCPU | WQ_MEM_RECLAIM, 0);
 	nvmep_flush_wq = alloc_workqueue("nvmep-flush",
@@ -107,7 +119,7 @@ int nvmep_workqueues_init(void)
 	if (nvmep_wq && nvmep_reset_wq && nvmep_recovery_wq &&
 	    nvmep_tenant_wq && nvmep_mediate_wq && nvmep_health_wq &&
 	    nvmep_revoke_wq && nvmep_disk_wq && nvmep_requeue_wq &&
-	    nvmep_flush_wq)
+	    nvmep_flush_wq && nvmep_file_wq && nvmep_cache_wq)
 		return 0;
 	nvmep_workqueues_exit();
 	return -ENOMEM;
@@ -119,6 +131,7 @@ int nvmep_workqueues_init(void)
 void nvmep_workqueues_exit(void)
 {
 	struct workqueue_struct *const queues[] = {
+		nvmep_cache_wq, nvmep_file_wq,
 		nvmep_flush_wq, nvmep_requeue_wq, nvmep_disk_wq,
 		nvmep_revoke_wq, nvmep_health_wq, nvmep_mediate_wq,
 		nvmep_tenant_wq, nvmep_recovery_wq,

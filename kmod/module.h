@@ -17,6 +17,8 @@ extern struct workqueue_struct *nvmep_reset_wq;	/* resets */
 extern struct workqueue_struct *nvmep_recovery_wq;	/* requests of peers */
 extern struct workqueue_struct *nvmep_tenant_wq;	/* of mediated ones */
 extern struct workqueue_struct *nvmep_mediate_wq;	/* shared queue pairs */
+extern struct workqueue_struct *nvmep_file_wq;	/* inodes of windows */
+extern struct workqueue_struct *nvmep_cache_wq;	/* their cached pages */
 extern struct workqueue_struct *nvmep_health_wq;	/* polls */
 extern struct workqueue_struct *nvmep_requeue_wq;	/* moved I/O */
 extern struct workqueue_struct *nvmep_flush_wq;	/* moved flushes */

@@ -55,6 +55,8 @@ static const struct command {
 	  "queue pairs of all processes; one of them; test one with the CPU as the peer" },
 	{ "serve", command_serve, SERVE, BOTH, "check | bench PATH",
 	  "verify or measure a served queue pair on a block device or a file" },
+	{ "file", command_file, 0, BOTH, "check PATH... | prepare PATH SIZE",
+	  "can a mediated queue pair access a file; write zeros to its unwritten parts" },
 	{ "store", command_store, STORE, BOTH, "create | list | check | bench MEMBER...",
 	  "pages that survive a restart: make a store, show, verify, measure it" },
 };

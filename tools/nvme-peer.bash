@@ -30,6 +30,7 @@ _nvme_peer() {
 	topo) names=$(cd /sys/bus/pci/devices 2>/dev/null && echo *) ;;
 	qp) names='list status check' ;;
 	serve) names=$(((cword == i + 1)) && echo check bench || compgen -f -- "$word") ;;
+	file) names=$(((cword == i + 1)) && echo check prepare || compgen -f -- "$word") ;;
 	store) names=$(((cword == i + 1)) && echo create list check bench || (cd /dev && compgen -G 'nvme*n*')) ;;
 	list | doctor | events) ;;
 	*) names=$(cd /sys/class/nvme-peer 2>/dev/null && echo *) ;;

@@ -26,6 +26,7 @@ int command_import_check(struct report *report, const struct options *options, i
 int command_events(struct report *report, const struct options *options, int argc, char **argv);
 int command_bench(struct report *report, const struct options *options, int argc, char **argv);
 int command_serve(struct report *report, const struct options *options, int argc, char **argv);
+int command_file(struct report *report, const struct options *options, int argc, char **argv);
 int command_store(struct report *report, const struct options *options, int argc, char **argv);
 int command_qp(struct report *report, const struct options *options, int argc, char **argv);
 

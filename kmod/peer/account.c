@@ -142,6 +142,7 @@ nvmep_account_alloc(struct nvmep_mediator *mediator, kuid_t uid)
 	if (!account)
 		return NULL;
 	account->uid = uid;
+	account->verify_after = jiffies;
 	account->reader = nvmep_reader_get(mediator->readers, uid);
 	if (!account->reader) {
 		kfree(account);
@@ -165,7 +166,7 @@ static void nvmep_accounts_expire(struct nvmep_mediator *mediator)
 	lockdep_assert_held(&mediator->lock);
 
 	list_for_each_entry_safe(account, next, &mediator->accounts, node) {
-		if (account->tenants || account->mapped)
+		if (account->tenants || account->mapped || account->verifying)
 			continue;
 		list_del(&account->node);
 		nvmep_account_free(mediator, account);

@@ -27,8 +27,7 @@
 #define NVMEP_CONTROL_SHIFT	16
 #define NVMEP_CONTROL_ALLOWED	(NVME_RW_FUA | NVME_RW_LR)
 
-/* Bytes that a command costs in addition to those that it transfers. */
-#define NVMEP_COMMAND_COST	4096
+/* As NVMEP_COMMAND_COST, for a Flush. */
 #define NVMEP_FLUSH_COST	SZ_64K
 
 static u16 nvmep_refuse(u16 status)

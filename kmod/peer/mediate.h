@@ -33,6 +33,9 @@ struct nvmep_ctrl;
 /* Most bytes of a command: one page of a PRP list describes them. */
 #define NVMEP_MEDIATE_TRANSFER	(NVMEP_PRPS_PER_LIST * SZ_4K)
 
+/* Bytes that a command costs in addition to those that it transfers. */
+#define NVMEP_COMMAND_COST	4096
+
 /*
  * Vendor specific status codes of this driver, status code type 7, with Do Not
  * Retry where the same command would fail again.

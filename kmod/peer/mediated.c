@@ -37,42 +37,80 @@
 /* Interval of polls while waiting for commands, microseconds. */
 #define NVMEP_WAIT_POLL_US		500
 
+/* How long the removal of a window waits for cached pages. */
+#define NVMEP_CACHE_WAIT_MS		1000
+
 /* --- windows -------------------------------------------------------------- */
 
-static u64 nvmep_window_device_blocks(const struct nvmep_window *window)
+static u64 nvmep_window_bdev_blocks(const struct nvmep_window *window)
 {
 	return bdev_nr_sectors(window->bdev) >>
 	       (window->blocks.shift - SECTOR_SHIFT);
 }
 
-static bool nvmep_window_read_only(const struct nvmep_window *window)
+/* None while a part of the blocks is behind the end of the block device. */
+static u64 nvmep_window_file_blocks(const struct nvmep_window *window)
+{
+	return window->pinned->end <= nvmep_window_bdev_blocks(window) ?
+	       window->pinned->blocks : 0;
+}
+
+static u64 nvmep_window_device_blocks(const struct nvmep_window *window)
+{
+	if (!window->pinned)
+		return nvmep_window_bdev_blocks(window);
+	return READ_ONCE(window->pinned->ended) ?
+	       0 : nvmep_window_file_blocks(window);
+}
+
+static bool nvmep_window_bdev_read_only(const struct nvmep_window *window)
 {
 	return bdev_read_only(window->bdev) ||
 	       IS_SWAPFILE(window->file->f_mapping->host);
 }
 
+static bool nvmep_window_file_read_only(const struct nvmep_window *window)
+{
+	return bdev_read_only(window->bdev) ||
+	       nvmep_file_read_only(window->pinned);
+}
+
+static bool nvmep_window_read_only(const struct nvmep_window *window)
+{
+	return window->pinned ? nvmep_window_file_read_only(window) :
+				nvmep_window_bdev_read_only(window);
+}
+
 /**
- * nvmep_window_refresh() - read what the block device of a window is now
+ * nvmep_window_refresh() - read what the block device or file of a window is now
  * @tenant: the tenant; mediator->lock is held
  * @id: ID of the window that a command names; nothing is done for another value
+ *
+ * Return: the file of the window, or NULL.
  */
-void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id)
+struct nvmep_file *nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id)
 {
 	u32 slot = NVMEP_WINDOW_SLOT(id);
+	struct nvmep_mediate_window *right;
 	const struct nvmep_window *window;
 
 	lockdep_assert_held(&tenant->mediator->lock);
 
 	if (slot >= tenant->rights.window_slots)
-		return;
+		return NULL;
 	slot = array_index_nospec(slot, tenant->rights.window_slots);
 	window = &tenant->windows[slot];
 	if (!window->file)
-		return;
-	tenant->rights.windows[slot].device_blocks =
-		nvmep_window_device_blocks(window);
-	tenant->rights.windows[slot].device_read_only =
-		nvmep_window_read_only(window);
+		return NULL;
+	right = &tenant->rights.windows[slot];
+	if (window->pinned) {
+		right->device_blocks = nvmep_window_file_blocks(window);
+		right->device_read_only = nvmep_window_file_read_only(window);
+		return window->pinned;
+	}
+	right->device_blocks = nvmep_window_bdev_blocks(window);
+	right->device_read_only = nvmep_window_bdev_read_only(window);
+	return NULL;
 }
 
 /* Under tenant->mutex, which guards these fields of the page. */
@@ -149,6 +187,7 @@ static void nvmep_window_put(struct nvmep_tenant *tenant,
 {
 	if (window->flushes)
 		nvmep_flushes_put(tenant->mediator, window->flushes);
+	nvmep_file_put(window->pinned);
 	if (window->file)
 		fput(window->file);
 }
@@ -166,10 +205,34 @@ static int nvmep_window_set_range(const struct nvmep_window *window,
 		return -EINVAL;
 	if (cmd->first > blocks || cmd->blocks > blocks - cmd->first)
 		return -ERANGE;
-	right->base = start >> shift;
+	/* On a file LBAs are those of the file until the extents are used. */
+	right->base = window->pinned ? 0 : start >> shift;
 	right->first = cmd->first;
 	right->blocks = cmd->blocks ? cmd->blocks : blocks - cmd->first;
 	return right->blocks ? 0 : -EINVAL;
+}
+
+/* On error the caller drops the pin. */
+static int nvmep_window_open_file(struct nvmep_tenant *tenant,
+				  struct nvmep_window *window,
+				  struct nvmep_mediate_window *right,
+				  const struct nvme_peer_window_add *cmd)
+{
+	struct nvmep_file *file;
+	int err;
+
+	file = nvmep_file_open(tenant, window->file, &window->blocks);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	window->pinned = file;
+	window->bdev = file->inode->i_sb->s_bdev;
+	right->read = window->file->f_mode & FMODE_READ;
+	right->write = true;
+	right->nsid = window->blocks.nsid;
+	right->shift = window->blocks.shift;
+	err = nvmep_window_set_range(window, right, cmd);
+	return err ? err : nvmep_file_read_extents(file, right->first,
+						   right->blocks);
 }
 
 /* The rights are those of the open file, as with read() and write(). */
@@ -182,6 +245,8 @@ static int nvmep_window_open(struct nvmep_tenant *tenant,
 	struct inode *inode = window->file->f_mapping->host;
 	int err;
 
+	if (S_ISREG(inode->i_mode))
+		return nvmep_window_open_file(tenant, window, right, cmd);
 	if (!S_ISBLK(inode->i_mode))
 		return -ENOTBLK;
 	if (IS_SWAPFILE(inode))
@@ -258,6 +323,7 @@ static int nvmep_tenant_add_opened(struct nvmep_tenant *tenant,
 	struct nvmep_mediate_window right = { };
 	int err;
 
+	/* Without a lock: a file may be locked for any time. */
 	err = nvmep_window_open(tenant, window, &right, cmd);
 	if (err)
 		return err;
@@ -276,26 +342,60 @@ static int nvmep_tenant_add_opened(struct nvmep_tenant *tenant,
 	return 0;
 }
 
+/* Before anything is opened, which may take long. */
+static int nvmep_tenant_has_window_slot(struct nvmep_tenant *tenant)
+{
+	int err;
+
+	mutex_lock(&tenant->mutex);
+	err = nvmep_tenant_may_add(tenant);
+	if (!err && !nvmep_tenant_find_window_slot(tenant))
+		err = -EDQUOT;
+	mutex_unlock(&tenant->mutex);
+	return err;
+}
+
+static int nvmep_tenant_add_file(struct nvmep_tenant *tenant,
+				 struct nvme_peer_window_add *cmd)
+{
+	struct nvmep_window window = {
+		.file = fget(cmd->fd),
+	};
+	struct nvmep_file *file;
+	int err;
+
+	if (!window.file)
+		return -EBADF;
+	err = nvmep_tenant_add_opened(tenant, &window, cmd);
+	if (err) {
+		file = nvmep_file_get(window.pinned);
+		nvmep_window_put(tenant, &window);
+		nvmep_file_put_removed(file);
+	}
+	return err;
+}
+
 /**
  * nvmep_tenant_window_add() - add a window
  * @tenant: the tenant
  * @cmd: in, out
+ *
+ * A file may block for any time: called without ioctl_rwsem.
  *
  * Return: 0, or an error of struct nvme_peer_window_add.
  */
 int nvmep_tenant_window_add(struct nvmep_tenant *tenant,
 			    struct nvme_peer_window_add *cmd)
 {
-	struct nvmep_window window = {
-		.file = fget(cmd->fd),
-	};
 	int err;
 
-	if (!window.file)
-		return -EBADF;
-	err = nvmep_tenant_add_opened(tenant, &window, cmd);
-	if (err)
-		nvmep_window_put(tenant, &window);
+	/* One file at a time, whose extents take memory. */
+	if (mutex_lock_killable(&tenant->adding))
+		return -EINTR;
+	err = nvmep_tenant_has_window_slot(tenant);
+	if (!err)
+		err = nvmep_tenant_add_file(tenant, cmd);
+	mutex_unlock(&tenant->adding);
 	return err;
 }
 
@@ -309,6 +409,37 @@ static bool nvmep_window_busy(struct nvmep_tenant *tenant, u32 slot)
 	return busy;
 }
 
+static bool nvmep_window_invalidates(struct nvmep_tenant *tenant, u32 slot)
+{
+	const struct nvmep_file *file = tenant->windows[slot].pinned;
+	bool some;
+
+	if (!file)
+		return false;
+	spin_lock(&tenant->mediator->lock);
+	some = !list_empty(&file->node);
+	spin_unlock(&tenant->mediator->lock);
+	return some;
+}
+
+/*
+ * Commands that have ended on the controller, and wait for cached pages.  A
+ * process may keep these locked.
+ */
+static void nvmep_window_end_cached(struct nvmep_tenant *tenant, u32 slot)
+{
+	unsigned long limit = jiffies + msecs_to_jiffies(NVMEP_CACHE_WAIT_MS);
+
+	lockdep_assert_held(&tenant->mutex);
+
+	while (nvmep_window_invalidates(tenant, slot)) {
+		if (time_after(jiffies, limit))
+			nvmep_mediator_abort_cached(tenant->mediator,
+						    tenant->windows[slot].pinned);
+		usleep_range(NVMEP_WAIT_POLL_US, 2 * NVMEP_WAIT_POLL_US);
+	}
+}
+
 /* Refuses new commands, then waits for those in flight. */
 static void nvmep_tenant_drop_window(struct nvmep_tenant *tenant, u32 slot)
 {
@@ -319,11 +450,14 @@ static void nvmep_tenant_drop_window(struct nvmep_tenant *tenant, u32 slot)
 
 	spin_lock(&mediator->lock);
 	tenant->rights.windows[slot].id = 0;
+	if (tenant->windows[slot].pinned)
+		WRITE_ONCE(tenant->windows[slot].pinned->closing, true);
 	spin_unlock(&mediator->lock);
 	while (nvmep_window_busy(tenant, slot)) {
 		nvmep_mediator_poll(mediator);
 		usleep_range(NVMEP_WAIT_POLL_US, 2 * NVMEP_WAIT_POLL_US);
 	}
+	nvmep_window_end_cached(tenant, slot);
 	spin_lock(&mediator->lock);
 	window = tenant->windows[slot];
 	tenant->windows[slot] = (struct nvmep_window){
@@ -356,13 +490,17 @@ static u32 nvmep_tenant_find_window(const struct nvmep_tenant *tenant, u32 id)
  */
 int nvmep_tenant_window_remove(struct nvmep_tenant *tenant, u32 id)
 {
+	struct nvmep_file *file = NULL;
 	u32 slot;
 
 	mutex_lock(&tenant->mutex);
 	slot = nvmep_tenant_find_window(tenant, id);
-	if (slot)
+	if (slot) {
+		file = nvmep_file_get(tenant->windows[slot].pinned);
 		nvmep_tenant_drop_window(tenant, slot);
+	}
 	mutex_unlock(&tenant->mutex);
+	nvmep_file_put_removed(file);
 	return slot ? 0 : -ENOENT;
 }
 
@@ -849,6 +987,7 @@ nvmep_tenant_alloc(struct nvmep_qp *qp, const struct nvme_peer_qp_create *cmd)
 					       NVMEP_DEFAULT_WINDOWS);
 	tenant->max_buffers = nvmep_or_default(cmd->max_buffers,
 					       NVMEP_DEFAULT_BUFFERS);
+	mutex_init(&tenant->adding);
 	mutex_init(&tenant->mutex);
 	INIT_LIST_HEAD(&tenant->idle);
 	if (nvmep_tenant_alloc_tables(tenant)) {
@@ -931,7 +1070,9 @@ void nvmep_tenant_quiesce(struct nvmep_tenant *tenant)
 	lockdep_assert_held(&tenant->qp->lock);
 
 	nvmep_mediator_remove(tenant);
+	/* Those that the controller has ended, and others that it will end. */
 	while (nvmep_tenant_busy(tenant)) {
+		nvmep_tenant_lose_cached(tenant);
 		nvmep_mediator_poll(tenant->mediator);
 		usleep_range(NVMEP_WAIT_POLL_US, 2 * NVMEP_WAIT_POLL_US);
 	}

@@ -19,6 +19,7 @@
  * account.c	what the tenants of one user have and use together
  * read_budget.c	limits of slow reads, without kernel state
  * mediated.c	the tenant: windows, buffers, creation and end
+ * window_file.c	windows on files: pin, extents, cached pages
  * mediate.c	check and build of one command, without kernel state
  *
  * Locks: mediator->lock, a spinlock, guards all that a pass uses.  It nests in
@@ -32,6 +33,12 @@
  * the pass; a reference to the users of its buffer, so that the memory stays
  * mapped; and a count in its window, so that the file stays open.
  *
+ * A command of a window on a file is sent in parts, one for each extent, and
+ * completes with the first error.  It counts as direct I/O of the inode, and a
+ * write keeps the file system from being frozen, until the controller has ended
+ * the last part.  If the page cache has pages of the file, a write is then
+ * released, and completes when a work has invalidated its pages.
+ *
  * End of commands: the controller completes them; or a timeout: Abort, then
  * deletion of the one shared queue pair, which completes its commands as
  * aborted; or a stop of the controller, which loses all of them: the generation
@@ -44,6 +51,7 @@
 
 #include <linux/blkdev.h>
 #include <linux/io.h>
+#include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/nvme.h>
@@ -60,8 +68,11 @@
 #include "relay.h"
 
 struct file;
+struct inode;
 struct nvmep_buf;
 struct nvmep_peers;
+struct nvmep_account;
+struct nvmep_pin;
 struct nvmep_qp;
 struct nvmep_tenant;
 
@@ -98,9 +109,103 @@ struct nvmep_flushes {
 };
 
 /**
+ * struct nvmep_extent - contiguous blocks of a file
+ * @first: first block on the file; the next extent begins where this one ends
+ * @lba: of @first on the namespace
+ */
+struct nvmep_extent {
+	u64 first;
+	u64 lba;
+};
+
+/**
+ * struct nvmep_file - a regular file that a window is on
+ * @ref: one of the window, and one of each work that is queued
+ * @ctrl: const, reference
+ * @mediator: const: exists as long as @ctrl
+ * @tenant: const: exists as long as the window
+ * @account: const: of @tenant; exists longer while @verify is queued
+ * @cred: const, reference: of the process that has added the window
+ * @file: const, reference: keeps the file system mounted
+ * @inode: const: of @file
+ * @pin: const: NULL if it could not be pinned
+ * @shift: const: log2 of the bytes of a block
+ * @base: const: LBA of the first block of the file system
+ * @blocks: const: of the file when it was pinned, in whole blocks of the file
+ *	system
+ * @first: const: first block of the window
+ * @count: const: blocks of the window
+ * @extents: const: array; the last one is behind the window
+ * @extent_count: const: entries of @extents
+ * @user: const: charged for @pages, reference; NULL if nothing is charged
+ * @pages: const: of @extents
+ * @end: const: behind the last block of @extents on the block device
+ * @version: mediator->lock: of the inode, with which @extents were compared
+ * @write_version: mediator->lock: as @version, and privileges were removed
+ * @doubtful: @verify only: block whose comparison has failed
+ * @verifying: mediator->lock: @verify is queued
+ * @wrote: mediator->lock: a command that may write has begun
+ * @admitted: mediator->lock: @verify has the lock of the inode for commands
+ * @blocked: mediator->lock: no command has had the lock of the inode since one
+ *	tried; read racily
+ * @blocked_after: mediator->lock: jiffies: from then on @verify waits for the lock
+ * @closing: mediator->lock: the window is being removed; read racily
+ * @doubts: mediator->lock: comparisons in sequence without a result
+ * @ended: mediator->lock: the blocks have changed, or the page cache has old data
+ * @node: mediator->lock: in mediator->cached while there are commands below
+ * @waiting: mediator->lock: commands whose pages are to be invalidated
+ * @running: mediator->lock: commands whose pages are being invalidated
+ * @stale_first: mediator->lock: first byte whose page is to be invalidated,
+ *	U64_MAX if there is none
+ * @stale_last: mediator->lock: last one
+ * @invalidate: does it
+ * @verify: compares the extents, and admits commands to a locked inode
+ */
+struct nvmep_file {
+	struct kref ref;
+	struct nvmep_ctrl *ctrl;
+	struct nvmep_mediator *mediator;
+	struct nvmep_tenant *tenant;
+	struct nvmep_account *account;
+	const struct cred *cred;
+	struct file *file;
+	struct inode *inode;
+	struct nvmep_pin *pin;
+	u8 shift;
+	u64 base;
+	u64 blocks;
+	u64 first;
+	u64 count;
+	struct nvmep_extent *extents;
+	u32 extent_count;
+	struct user_struct *user;
+	unsigned long pages;
+	u64 end;
+	u64 version;
+	u64 write_version;
+	u64 doubtful;
+	unsigned long blocked_after;
+	unsigned int doubts;
+	bool verifying;
+	bool wrote;
+	bool admitted;
+	bool blocked;
+	bool closing;
+	bool ended;
+	struct list_head node;
+	struct list_head waiting;
+	struct list_head running;
+	u64 stale_first;
+	u64 stale_last;
+	struct work_struct invalidate;
+	struct work_struct verify;
+};
+
+/**
  * struct nvmep_window - what belongs to a window in addition to its rights
- * @file: the block device; NULL in an empty slot
- * @bdev: of @file
+ * @file: the block device or regular file; NULL in an empty slot
+ * @pinned: NULL for a block device
+ * @bdev: the block device, or that of the file system
  * @blocks: its namespace
  * @flushes: of its namespace
  * @in_flight: commands; read racily by READ_ONCE()
@@ -111,6 +216,7 @@ struct nvmep_flushes {
  */
 struct nvmep_window {
 	struct file *file;
+	struct nvmep_file *pinned;
 	struct block_device *bdev;
 	struct nvmep_blocks blocks;
 	struct nvmep_flushes *flushes;
@@ -120,13 +226,20 @@ struct nvmep_window {
 
 /**
  * struct nvmep_tenant_command - a command of a tenant in flight
- * @node: in tenant->idle, flushes->issued or ->waiting, or mediator->done
+ * @node: in tenant->idle, flushes->issued or ->waiting, mediator->splitting,
+ *	mediator->done, or file->waiting or ->running
  * @tenant: const
  * @command: what was checked
  * @users: of the buffer, a reference; NULL without data
  * @buf: buffer in memory of a device that its data goes to, or NULL.  Valid while
  *	@users is held
- * @status: once it is in mediator->done
+ * @file: of a Read, Write or Write Zeroes of a window on a file, else NULL.  Valid
+ *	while the window is
+ * @segment: with @file: that of its data
+ * @sent: with @file: blocks that were sent
+ * @parts: with @file: on the shared queue pairs
+ * @deadline: with @file: jiffies: from then on no part is sent
+ * @status: once it is in mediator->done; with @file: first error of a part
  * @batch: as @status: that of mediator->batch when it came there
  *
  * Guarded by mediator->lock.
@@ -137,6 +250,11 @@ struct nvmep_tenant_command {
 	struct nvmep_mediate_command command;
 	struct percpu_ref *users;
 	struct nvmep_buf *buf;
+	struct nvmep_file *file;
+	const struct nvmep_segment *segment;
+	u32 sent;
+	u32 parts;
+	unsigned long deadline;
 	u16 status;
 	u64 batch;
 };
@@ -177,9 +295,12 @@ struct nvmep_readers {
  * @mapped: mediator->lock: bytes of the dma-bufs that are mapped for them
  * @slots: mediator->lock: commands on the shared queue pairs
  * @bytes: mediator->lock: that these transfer
+ * @verifying: mediator->lock: files whose extents are being compared
+ * @verify_after: mediator->lock: jiffies: no comparison begins before
  * @reader: const: slow reads of the user
  *
- * It outlives its last tenant until its buffers have gone.
+ * It outlives its last tenant until its buffers have gone, and a comparison has
+ * ended.
  */
 struct nvmep_account {
 	struct list_head node;
@@ -188,6 +309,8 @@ struct nvmep_account {
 	u64 mapped;
 	unsigned int slots;
 	u64 bytes;
+	unsigned int verifying;
+	unsigned long verify_after;
 	struct nvmep_reader *reader;
 };
 
@@ -201,6 +324,8 @@ struct nvmep_account {
  * @timeout: const: jiffies; not less than that of I/O of the CPU
  * @max_windows: const
  * @max_buffers: const
+ * @adding: serializes additions of windows.  Held over waits for a file; outside
+ *	of @mutex
  * @mutex: serializes changes of windows and buffers.  Held over the wait for the
  *	commands of a window
  * @ended: @mutex: no window or buffer is added any more
@@ -235,6 +360,7 @@ struct nvmep_tenant {
 	unsigned long timeout;
 	u32 max_windows;
 	u32 max_buffers;
+	struct mutex adding;	/* additions of windows */
 
 	struct mutex mutex;	/* changes of windows and buffers */
 	bool ended;
@@ -262,6 +388,7 @@ struct nvmep_tenant {
 /**
  * struct nvmep_shared_slot - a command on a shared queue pair
  * @command: of the tenant, or the first of flushes->issued; NULL if it is idle
+ * @bytes: that it transfers
  * @cid: its command identifier: use << 8 | slot
  * @timeout: jiffies
  * @deadline: jiffies: @timeout after it was sent, or after timeouts were deferred
@@ -270,6 +397,7 @@ struct nvmep_tenant {
  */
 struct nvmep_shared_slot {
 	struct nvmep_tenant_command *command;
+	u64 bytes;
 	u16 cid;
 	unsigned long timeout;
 	unsigned long deadline;
@@ -330,6 +458,8 @@ struct nvmep_shared {
  * @shared: see struct nvmep_shared
  * @in_flight: @lock: commands on @shared
  * @bytes: @lock: that they transfer
+ * @splitting: @lock: commands of files that were not sent completely
+ * @cached: @lock: files with commands whose pages are to be invalidated
  * @done: @lock: commands that the controller has completed
  * @batch: @lock: incremented before completions are taken from @shared
  * @flushes: @lock: by namespace
@@ -353,6 +483,8 @@ struct nvmep_mediator {
 	struct nvmep_shared shared[NVMEP_SHARED];
 	unsigned int in_flight;
 	u64 bytes;
+	struct list_head splitting;
+	struct list_head cached;
 	struct list_head done;
 	u64 batch;
 	struct list_head flushes;
@@ -387,6 +519,31 @@ void nvmep_mediator_add(struct nvmep_tenant *tenant, bool asleep);
 void nvmep_mediator_remove(struct nvmep_tenant *tenant);
 unsigned int nvmep_mediator_count(struct nvmep_mediator *mediator);
 
+void nvmep_mediator_finish_cached(struct nvmep_mediator *mediator,
+				  struct nvmep_file *file, u16 status);
+void nvmep_mediator_abort_cached(struct nvmep_mediator *mediator,
+				 struct nvmep_file *file);
+void nvmep_tenant_lose_cached(struct nvmep_tenant *tenant);
+
+/* window_file.c */
+struct nvmep_file *nvmep_file_open(struct nvmep_tenant *tenant,
+				   struct file *filp,
+				   struct nvmep_blocks *blocks);
+int nvmep_file_read_extents(struct nvmep_file *file, u64 first, u64 count);
+struct nvmep_file *nvmep_file_get(struct nvmep_file *file);
+void nvmep_file_put(struct nvmep_file *file);
+void nvmep_file_put_removed(struct nvmep_file *file);
+u64 nvmep_file_map(const struct nvmep_file *file, u64 block, u32 *blocks);
+u32 nvmep_file_parts(const struct nvmep_file *file, u64 block, u32 blocks);
+bool nvmep_file_read_only(const struct nvmep_file *file);
+int nvmep_file_begin(struct nvmep_file *file, bool write);
+void nvmep_file_end(struct nvmep_file *file, bool write);
+bool nvmep_file_cached(const struct nvmep_file *file);
+void nvmep_file_wrote(struct nvmep_file *file,
+		      const struct nvmep_mediate_command *command);
+void nvmep_file_wait(struct nvmep_file *file,
+		     struct nvmep_tenant_command *command);
+
 /* mediated.c */
 int nvmep_tenant_create(struct nvmep_qp *qp,
 			const struct nvme_peer_qp_create *cmd);
@@ -410,6 +567,6 @@ void nvmep_tenant_limits(struct nvmep_tenant *tenant,
 void nvmep_tenant_stats(struct nvmep_tenant *tenant,
 			struct nvme_peer_qp_stats *cmd);
 void nvmep_tenant_seal(struct nvmep_tenant *tenant);
-void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id);
+struct nvmep_file *nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id);
 
 #endif /* _NVMEP_MEDIATED_H */

@@ -110,15 +110,10 @@ static bool nvmep_tenant_over_share(const struct nvmep_tenant *tenant,
 		mediator->bytes * 4 >= NVMEP_SHARED_BYTES * quarters);
 }
 
-static u64 nvmep_command_bytes(const struct nvmep_tenant_command *command)
+static void nvmep_slot_count(const struct nvmep_shared_slot *slot)
 {
-	return command->command.bytes + command->command.zeroes;
-}
-
-static void nvmep_command_count(const struct nvmep_tenant_command *command)
-{
-	struct nvmep_tenant *tenant = command->tenant;
-	u64 bytes = nvmep_command_bytes(command);
+	struct nvmep_tenant *tenant = slot->command->tenant;
+	u64 bytes = slot->bytes;
 
 	tenant->slots++;
 	tenant->bytes += bytes;
@@ -127,10 +122,10 @@ static void nvmep_command_count(const struct nvmep_tenant_command *command)
 	tenant->mediator->bytes += bytes;
 }
 
-static void nvmep_command_uncount(const struct nvmep_tenant_command *command)
+static void nvmep_slot_uncount(const struct nvmep_shared_slot *slot)
 {
-	struct nvmep_tenant *tenant = command->tenant;
-	u64 bytes = nvmep_command_bytes(command);
+	struct nvmep_tenant *tenant = slot->command->tenant;
+	u64 bytes = slot->bytes;
 
 	tenant->slots--;
 	tenant->bytes -= bytes;
@@ -152,12 +147,13 @@ static u16 nvmep_shared_find_slot(struct nvmep_mediator *mediator,
 }
 
 /*
- * Writes one entry; the doorbell follows at the end of the pass.  @shared has
- * room.
+ * Writes one entry, for @command or a @part of it; the doorbell follows at the
+ * end of the pass.  @shared has room.
  */
 static void nvmep_shared_submit(struct nvmep_mediator *mediator,
 				struct nvmep_shared *shared,
 				struct nvmep_tenant_command *command,
+				const struct nvmep_mediate_command *part,
 				const struct nvmep_segment *segment,
 				unsigned long timeout)
 {
@@ -169,16 +165,17 @@ static void nvmep_shared_submit(struct nvmep_mediator *mediator,
 	/* Another use of the slot: an old entry does not complete it. */
 	slot->cid = ((slot->cid >> 8) + 1) << 8 | index;
 	slot->command = command;
+	slot->bytes = part->bytes + part->zeroes;
 	slot->timeout = timeout;
 	slot->deadline = jiffies + timeout;
-	nvmep_mediate_build(mediator->ctrl, &command->command, segment,
-			    slot->list, slot->list_dma, slot->cid,
+	nvmep_mediate_build(mediator->ctrl, part, segment, slot->list,
+			    slot->list_dma, slot->cid,
 			    (__le32 *)&shared->sq[shared->sq_tail]);
 	shared->sq_tail = nvmep_shared_after(mediator, shared->sq_tail);
 	shared->in_flight++;
 	if (!mediator->in_flight++)
 		mediator->check = jiffies + NVMEP_CHECK_INTERVAL;
-	nvmep_command_count(command);
+	nvmep_slot_count(slot);
 }
 
 /* Under ctrl->relay_lock. */
@@ -322,6 +319,42 @@ static void nvmep_flushes_done(struct nvmep_mediator *mediator,
 		nvmep_command_done(mediator, command, status);
 }
 
+static bool nvmep_command_writes(const struct nvmep_mediate_command *command)
+{
+	return command->opcode != nvme_cmd_read;
+}
+
+/* All parts have ended on the controller. */
+static void nvmep_command_parts_done(struct nvmep_mediator *mediator,
+				     struct nvmep_tenant_command *command)
+{
+	struct nvmep_file *file = command->file;
+	bool write = nvmep_command_writes(&command->command);
+
+	nvmep_file_end(file, write);
+	if (!write || !nvmep_file_cached(file)) {
+		nvmep_command_done(mediator, command, command->status);
+		return;
+	}
+	nvmep_file_wrote(file, &command->command);
+	nvmep_command_release(command);
+	nvmep_file_wait(file, command);
+}
+
+/* After an error no further part is sent. */
+static void nvmep_command_part_done(struct nvmep_mediator *mediator,
+				    struct nvmep_tenant_command *command,
+				    u16 status)
+{
+	if (status) {
+		if (!command->status)
+			command->status = status;
+		list_del_init(&command->node);
+	}
+	if (!--command->parts && list_empty(&command->node))
+		nvmep_command_parts_done(mediator, command);
+}
+
 /* The controller has completed, or will not execute, the command in @slot. */
 static void nvmep_shared_slot_done(struct nvmep_mediator *mediator,
 				   struct nvmep_shared *shared,
@@ -331,14 +364,16 @@ static void nvmep_shared_slot_done(struct nvmep_mediator *mediator,
 
 	lockdep_assert_held(&mediator->lock);
 
+	nvmep_slot_uncount(slot);
 	slot->command = NULL;
 	shared->in_flight--;
 	mediator->in_flight--;
-	nvmep_command_uncount(command);
 	if (command->command.opcode == nvme_cmd_flush)
 		nvmep_flushes_done(mediator,
 				   nvmep_command_window(command)->flushes,
 				   status);
+	else if (command->file)
+		nvmep_command_part_done(mediator, command, status);
 	else
 		nvmep_command_done(mediator, command, status);
 }
@@ -511,6 +546,44 @@ static void nvmep_commands_lose(struct list_head *commands)
 		nvmep_command_lose(command);
 }
 
+/* No part is on the controller any more, which may have executed some. */
+static void nvmep_command_lose_parts(struct nvmep_tenant_command *command)
+{
+	struct nvmep_file *file = command->file;
+	bool write = nvmep_command_writes(&command->command);
+
+	nvmep_file_end(file, write);
+	if (write && nvmep_file_cached(file))
+		nvmep_file_wrote(file, &command->command);
+	nvmep_command_lose(command);
+}
+
+/* The commands of files that are on the controller lose their parts later. */
+static void nvmep_mediator_lose_unsent(struct nvmep_mediator *mediator)
+{
+	struct nvmep_tenant_command *command, *next;
+
+	list_for_each_entry_safe(command, next, &mediator->splitting, node) {
+		list_del_init(&command->node);
+		if (!command->parts)
+			nvmep_command_lose_parts(command);
+	}
+}
+
+static void nvmep_slot_lose(struct nvmep_shared_slot *slot)
+{
+	struct nvmep_tenant_command *command = slot->command;
+
+	nvmep_slot_uncount(slot);
+	slot->command = NULL;
+	if (command->command.opcode == nvme_cmd_flush)
+		return;
+	if (!command->file)
+		nvmep_command_lose(command);
+	else if (!--command->parts)
+		nvmep_command_lose_parts(command);
+}
+
 static void nvmep_shared_lose(struct nvmep_shared *shared)
 {
 	struct nvmep_shared_slot *slot;
@@ -519,14 +592,43 @@ static void nvmep_shared_lose(struct nvmep_shared *shared)
 	WRITE_ONCE(shared->stuck, false);
 	shared->in_flight = 0;
 	for (slot = shared->slots;
-	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++) {
-		if (!slot->command)
-			continue;
-		nvmep_command_uncount(slot->command);
-		if (slot->command->command.opcode != nvme_cmd_flush)
-			nvmep_command_lose(slot->command);
-		slot->command = NULL;
-	}
+	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++)
+		if (slot->command)
+			nvmep_slot_lose(slot);
+}
+
+/* Commands that were released: their tenants get no entries for them. */
+static void nvmep_file_lose_cached(struct nvmep_file *file)
+{
+	struct nvmep_tenant_command *command, *next;
+
+	lockdep_assert_held(&file->mediator->lock);
+
+	list_splice_init(&file->running, &file->waiting);
+	list_for_each_entry_safe(command, next, &file->waiting, node)
+		nvmep_command_idle(command);
+	list_del_init(&file->node);
+}
+
+static void nvmep_mediator_lose_cached(struct nvmep_mediator *mediator,
+				       const struct nvmep_tenant *only)
+{
+	struct nvmep_file *file, *next;
+
+	list_for_each_entry_safe(file, next, &mediator->cached, node)
+		if (!only || file->tenant == only)
+			nvmep_file_lose_cached(file);
+}
+
+/**
+ * nvmep_tenant_lose_cached() - do not complete what waits for cached pages
+ * @tenant: is being quiesced
+ */
+void nvmep_tenant_lose_cached(struct nvmep_tenant *tenant)
+{
+	spin_lock(&tenant->mediator->lock);
+	nvmep_mediator_lose_cached(tenant->mediator, tenant);
+	spin_unlock(&tenant->mediator->lock);
 }
 
 /*
@@ -548,6 +650,8 @@ static void nvmep_mediator_lose(struct nvmep_mediator *mediator)
 	nvmep_commands_lose(&mediator->done);
 	list_for_each_entry_safe(qp, next, &mediator->tenants, relay.node)
 		list_del_init(&qp->relay.node);
+	nvmep_mediator_lose_unsent(mediator);
+	nvmep_mediator_lose_cached(mediator, NULL);
 	for (i = 0; i < NVMEP_SHARED; i++)
 		nvmep_shared_lose(&mediator->shared[i]);
 	list_for_each_entry(flushes, &mediator->flushes, node) {
@@ -565,6 +669,59 @@ static bool nvmep_mediator_check(struct nvmep_mediator *mediator)
 	if (nvmep_ctrl_generation(mediator->ctrl) != mediator->generation)
 		nvmep_mediator_lose(mediator);
 	return !mediator->lost;
+}
+
+/* Completes released commands, with @error unless they have one. */
+static void nvmep_commands_finish_cached(struct list_head *commands, u16 error)
+{
+	struct nvmep_tenant_command *command, *next;
+	struct nvmep_tenant *tenant;
+	u16 status;
+
+	list_for_each_entry_safe(command, next, commands, node) {
+		tenant = command->tenant;
+		status = command->status ? command->status : error;
+		if (status)
+			nvmep_count(&tenant->stats.failed, 1);
+		nvmep_command_idle(command);
+		nvmep_tenant_post(tenant, command->command.cid, status);
+	}
+}
+
+/**
+ * nvmep_mediator_finish_cached() - the pages of commands have been invalidated
+ * @mediator: the mediator
+ * @file: completes file->running
+ * @status: 0, or the NVMe status if pages could not be invalidated
+ */
+void nvmep_mediator_finish_cached(struct nvmep_mediator *mediator,
+				  struct nvmep_file *file, u16 status)
+{
+	spin_lock(&mediator->lock);
+	file->ended |= status != 0;
+	/* Loses them if the controller has stopped. */
+	if (nvmep_mediator_check(mediator))
+		nvmep_commands_finish_cached(&file->running, status);
+	if (list_empty(&file->waiting))
+		list_del_init(&file->node);
+	spin_unlock(&mediator->lock);
+}
+
+/**
+ * nvmep_mediator_abort_cached() - complete what waits for cached pages
+ * @mediator: the mediator
+ * @file: the file
+ */
+void nvmep_mediator_abort_cached(struct nvmep_mediator *mediator,
+				 struct nvmep_file *file)
+{
+	spin_lock(&mediator->lock);
+	if (nvmep_mediator_check(mediator)) {
+		nvmep_commands_finish_cached(&file->running, NVME_SC_ABORT_REQ);
+		nvmep_commands_finish_cached(&file->waiting, NVME_SC_ABORT_REQ);
+	}
+	list_del_init(&file->node);
+	spin_unlock(&mediator->lock);
 }
 
 /**
@@ -862,8 +1019,120 @@ static void nvmep_flushes_issue(struct nvmep_mediator *mediator,
 	list_splice_init(&flushes->waiting, &flushes->issued);
 	first = list_first_entry(&flushes->issued, struct nvmep_tenant_command,
 				 node);
-	nvmep_shared_submit(mediator, shared, first, NULL,
+	nvmep_shared_submit(mediator, shared, first, &first->command, NULL,
 			    nvmep_command_timeout(first));
+}
+
+/* --- parts of commands of files --- */
+
+/* The part that begins at @sent, up to the end of the extent. */
+static void nvmep_command_next_part(const struct nvmep_tenant_command *command,
+				    struct nvmep_mediate_command *part)
+{
+	const struct nvmep_file *file = command->file;
+	u32 blocks = command->command.blocks - command->sent;
+	u64 bytes;
+
+	*part = command->command;
+	part->slba = nvmep_file_map(file, part->slba + command->sent, &blocks);
+	part->blocks = blocks;
+	bytes = (u64)blocks << file->shift;
+	part->offset += (u64)command->sent << file->shift;
+	part->bytes = part->bytes ? bytes : 0;
+	part->zeroes = part->zeroes ? bytes : 0;
+}
+
+static void nvmep_command_send_part(struct nvmep_mediator *mediator,
+				    struct nvmep_shared *shared,
+				    struct nvmep_tenant_command *command)
+{
+	const struct nvmep_segment *segment = command->segment;
+	struct nvmep_mediate_command part;
+
+	nvmep_command_next_part(command, &part);
+	if (part.bytes)
+		while (part.offset - segment->offset >= segment->length)
+			segment++;
+	command->segment = segment;
+	command->sent += part.blocks;
+	command->parts++;
+	nvmep_shared_submit(mediator, shared, command, &part, segment,
+			    nvmep_command_timeout(command));
+}
+
+/*
+ * Sends parts of a command in mediator->splitting, within its tenant's share;
+ * those of Write Zeroes one at a time.
+ */
+static void nvmep_command_send_parts(struct nvmep_mediator *mediator,
+				     struct nvmep_tenant_command *command)
+{
+	struct nvmep_shared *shared;
+
+	while (command->sent < command->command.blocks) {
+		if (command->command.zeroes && command->parts)
+			return;
+		shared = nvmep_mediator_pick(mediator);
+		if (!shared || nvmep_tenant_over_share(command->tenant, shared))
+			return;
+		nvmep_command_send_part(mediator, shared, command);
+	}
+	list_del_init(&command->node);
+}
+
+/*
+ * Others wait for what the command holds, and it has many parts: its window is
+ * being removed, its queue pair ends, the I/O of the namespace is held, or it has
+ * taken as long as a command may.
+ */
+static bool nvmep_command_must_end(const struct nvmep_tenant_command *command)
+{
+	const struct nvmep_window *window = nvmep_command_window(command);
+
+	return command->file->closing ||
+	       list_empty(&command->tenant->qp->relay.node) ||
+	       percpu_ref_is_dying(&window->blocks.queue->q_usage_counter) ||
+	       time_after(jiffies, command->deadline);
+}
+
+static void nvmep_command_continue(struct nvmep_mediator *mediator,
+				   struct nvmep_tenant_command *command)
+{
+	struct nvmep_tenant *tenant = command->tenant;
+	u64 began = ktime_get_ns();
+
+	if (!nvmep_command_must_end(command)) {
+		nvmep_command_send_parts(mediator, command);
+		nvmep_count(&tenant->stats.busy_ns, ktime_get_ns() - began);
+		return;
+	}
+	command->status = NVME_SC_ABORT_REQ;
+	list_del_init(&command->node);
+	if (!command->parts)
+		nvmep_command_parts_done(mediator, command);
+}
+
+/* They hold the namespace, as Flush commands do. */
+static void nvmep_mediator_send_parts(struct nvmep_mediator *mediator)
+{
+	struct nvmep_tenant_command *command, *next;
+
+	lockdep_assert_held(&mediator->lock);
+
+	if (test_bit(NVMEP_CTRL_PAUSED, &mediator->ctrl->flags))
+		return;
+	list_for_each_entry_safe(command, next, &mediator->splitting, node)
+		nvmep_command_continue(mediator, command);
+}
+
+/* Commands that were admitted, and are not on the controller completely. */
+static void nvmep_mediator_issue(struct nvmep_mediator *mediator)
+{
+	struct nvmep_flushes *flushes;
+
+	list_for_each_entry(flushes, &mediator->flushes, node)
+		nvmep_flushes_issue(mediator, flushes);
+	nvmep_mediator_send_parts(mediator);
 }
 
 /* --- one command --- */
@@ -940,10 +1209,26 @@ nvmep_tenant_ordered_buf(const struct nvmep_tenant *tenant,
 	return buf->word ? buf : NULL;
 }
 
+/* The first part is sent: the caller has checked that there is room. */
+static void nvmep_command_split(struct nvmep_tenant_command *command,
+				const struct nvmep_dma_range *range)
+{
+	struct nvmep_mediator *mediator = command->tenant->mediator;
+
+	command->segment = range->segment;
+	command->sent = 0;
+	command->parts = 0;
+	command->deadline = jiffies + nvmep_command_timeout(command);
+	command->status = 0;
+	list_move_tail(&command->node, &mediator->splitting);
+	nvmep_command_send_parts(mediator, command);
+}
+
 static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 				struct nvmep_shared *shared,
 				const struct nvmep_mediate_command *checked,
-				const struct nvmep_dma_range *range)
+				const struct nvmep_dma_range *range,
+				struct nvmep_file *file)
 {
 	struct nvmep_window *window = &tenant->windows[checked->window];
 	struct nvmep_tenant_command *command =
@@ -953,6 +1238,7 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 	command->command = *checked;
 	command->users = range->users;
 	command->buf = nvmep_tenant_ordered_buf(tenant, checked);
+	command->file = file;
 	WRITE_ONCE(window->in_flight, window->in_flight + 1);
 	WRITE_ONCE(tenant->in_flight, tenant->in_flight + 1);
 	tenant->zeroes |= checked->opcode == nvme_cmd_write_zeroes;
@@ -962,18 +1248,24 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 		nvmep_flushes_issue(tenant->mediator, window->flushes);
 		return;
 	}
+	if (file) {
+		nvmep_command_split(command, range);
+		return;
+	}
 	list_del_init(&command->node);
-	nvmep_shared_submit(tenant->mediator, shared, command, range->segment,
+	nvmep_shared_submit(tenant->mediator, shared, command,
+			    &command->command, range->segment,
 			    nvmep_command_timeout(command));
 }
 
 /*
  * Returns 0 if the command was submitted; an NVMe status; or -EAGAIN to leave it
- * in the ring.
+ * in the ring.  @file: nvmep_file_begin() was called for the command, or NULL.
  */
 static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 			      struct nvmep_shared *shared,
-			      const struct nvmep_mediate_command *command)
+			      const struct nvmep_mediate_command *command,
+			      struct nvmep_file *file)
 {
 	struct nvmep_window *window = &tenant->windows[command->window];
 	struct nvmep_dma_range range = { };
@@ -991,8 +1283,40 @@ static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 			return ret;
 		}
 	}
-	nvmep_tenant_submit(tenant, shared, command, &range);
+	nvmep_tenant_submit(tenant, shared, command, &range, file);
 	return 0;
+}
+
+/* As nvmep_tenant_start(), for any window. */
+static int nvmep_tenant_start_window(struct nvmep_tenant *tenant,
+				     struct nvmep_shared *shared,
+				     const struct nvmep_mediate_command *command,
+				     struct nvmep_file *file)
+{
+	bool write = nvmep_command_writes(command);
+	int ret;
+
+	if (!file || !command->blocks)
+		return nvmep_tenant_start(tenant, shared, command, NULL);
+	ret = nvmep_file_begin(file, write);
+	if (ret)
+		return ret;
+	ret = nvmep_tenant_start(tenant, shared, command, file);
+	if (ret)
+		nvmep_file_end(file, write);
+	return ret;
+}
+
+/* Each part costs as much as a command. */
+static u32 nvmep_tenant_cost(const struct nvmep_mediate_command *command,
+			     const struct nvmep_file *file)
+{
+	u32 cost = nvmep_mediate_cost(command);
+
+	if (!file || !command->blocks)
+		return cost;
+	return cost + (nvmep_file_parts(file, command->slba, command->blocks) -
+		       1) * NVMEP_COMMAND_COST;
 }
 
 /* Copies an entry: the tenant may write it at any time. */
@@ -1009,26 +1333,31 @@ static void nvmep_tenant_copy(const struct nvmep_tenant *tenant,
 
 /*
  * Returns 0 if the entry was taken; or leaves it in the ring: -ENOBUFS if its
- * cost exceeds what is left of the turn, -EAGAIN if it has to wait.
+ * cost exceeds what is left of the turn, -EAGAIN if it has to wait, for which
+ * its tenant keeps its cost.
  */
 static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 				  struct nvmep_shared *shared)
 {
 	struct nvmep_mediate_command command;
 	__le32 entry[NVMEP_SQE_DWORDS];
+	struct nvmep_file *file;
 	int status;
 	u32 cost;
 
 	nvmep_tenant_copy(tenant, entry);
-	nvmep_window_refresh(tenant, le32_to_cpu(entry[1]));
+	file = nvmep_window_refresh(tenant, le32_to_cpu(entry[1]));
 	status = nvmep_mediate_check(&tenant->rights, entry, &command);
-	cost = nvmep_mediate_cost(&command);
+	cost = nvmep_tenant_cost(&command, status ? NULL : file);
 	if (cost > tenant->deficit)
 		return -ENOBUFS;
 	if (!status)
-		status = nvmep_tenant_start(tenant, shared, &command);
-	if (status < 0)
+		status = nvmep_tenant_start_window(tenant, shared, &command,
+						   file);
+	if (status < 0) {
+		tenant->deficit = cost;
 		return status;
+	}
 	tenant->deficit -= cost;
 	if (++tenant->sq_head == tenant->qp->sq_entries)
 		tenant->sq_head = 0;
@@ -1069,9 +1398,9 @@ static bool nvmep_mediator_held(const struct nvmep_mediator *mediator)
 }
 
 /*
- * Takes entries up to @tail.  Returns 0 if its turn ends because there is none,
- * it has no room, or its next one has to wait; -ENOBUFS if the turn is used up;
- * -EBUSY or -EDQUOT if the turn goes on in the next pass: the shared queue pairs
+ * Takes entries up to @tail.  Returns 0 if its turn ends because there is none, or
+ * it has no room; -EAGAIN if its next one has to wait; -ENOBUFS if the turn is used
+ * up; -EBUSY or -EDQUOT if the turn goes on in the next pass: the shared queue pairs
  * have no room or the pass has taken enough, or the tenant has its share.
  */
 static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
@@ -1088,7 +1417,7 @@ static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
 			return -EDQUOT;
 		err = nvmep_tenant_fetch_one(tenant, shared);
 		if (err)
-			return err == -ENOBUFS ? err : 0;
+			return err;
 		round->taken++;
 	}
 	return 0;
@@ -1097,7 +1426,7 @@ static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
 /*
  * Deficit round robin: a tenant gets credit once, when its turn begins.  What
  * its next command costs beyond that it saves for its next turns; it saves
- * nothing while it has no command, or cannot submit one.
+ * nothing while it has no command, and no more while that has to wait.
  */
 static int nvmep_tenant_turn(struct nvmep_tenant *tenant, u32 tail,
 			     struct nvmep_round *round)
@@ -1196,22 +1525,20 @@ static enum nvmep_relay_seen
 nvmep_mediator_pass_locked(struct nvmep_mediator *mediator)
 {
 	enum nvmep_relay_seen completed, seen = NVMEP_RELAY_CLOSED;
-	struct nvmep_flushes *flushes;
 
 	lockdep_assert_held(&mediator->lock);
 
 	if (!nvmep_mediator_check(mediator))
 		return NVMEP_RELAY_CLOSED;
 	completed = nvmep_mediator_reap(mediator);
-	list_for_each_entry(flushes, &mediator->flushes, node)
-		nvmep_flushes_issue(mediator, flushes);
+	nvmep_mediator_issue(mediator);
 	if (!nvmep_mediator_held(mediator))
 		seen = nvmep_mediator_fetch(mediator);
 	else if (!list_empty(&mediator->tenants))
 		seen = NVMEP_RELAY_IDLE;
 	if (nvmep_mediator_must_ring(mediator))
 		nvmep_mediator_ring(mediator);
-	if (mediator->in_flight)
+	if (mediator->in_flight || !list_empty(&mediator->splitting))
 		seen = max(seen, NVMEP_RELAY_IDLE);
 	return max(seen, completed);
 }
@@ -1240,15 +1567,12 @@ static bool nvmep_mediator_poll_once(struct nvmep_mediator *mediator,
 				     u64 *batch)
 {
 	struct nvmep_tenant_command *first;
-	struct nvmep_flushes *flushes;
 	bool more;
 
 	spin_lock(&mediator->lock);
 	if (nvmep_mediator_check(mediator)) {
 		nvmep_mediator_reap(mediator);
-		/* They hold the namespace, too. */
-		list_for_each_entry(flushes, &mediator->flushes, node)
-			nvmep_flushes_issue(mediator, flushes);
+		nvmep_mediator_issue(mediator);
 		nvmep_mediator_ring(mediator);
 	}
 	if (!*batch)
@@ -1466,6 +1790,8 @@ nvmep_mediator_alloc(struct nvmep_ctrl *ctrl, struct nvmep_poller *poller)
 	mutex_init(&mediator->mutex);
 	spin_lock_init(&mediator->lock);
 	INIT_LIST_HEAD(&mediator->tenants);
+	INIT_LIST_HEAD(&mediator->splitting);
+	INIT_LIST_HEAD(&mediator->cached);
 	INIT_LIST_HEAD(&mediator->done);
 	INIT_LIST_HEAD(&mediator->flushes);
 	INIT_LIST_HEAD(&mediator->accounts);

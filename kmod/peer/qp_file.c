@@ -437,7 +437,7 @@ static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
 		    true, nvmep_qp_ioctl_info, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_QP_REARM, nvme_peer_qp_rearm, reserved, false,
 		    nvmep_qp_ioctl_rearm, NULL),
-	NVMEP_IOCTL(NVME_PEER_WINDOW_ADD, nvme_peer_window_add, rights, false,
+	NVMEP_IOCTL(NVME_PEER_WINDOW_ADD, nvme_peer_window_add, rights, true,
 		    nvmep_qp_ioctl_window_add, nvmep_qp_respond_window_add),
 	NVMEP_IOCTL(NVME_PEER_WINDOW_REMOVE, nvme_peer_window_remove, reserved,
 		    true, nvmep_qp_ioctl_window_remove, NULL),

@@ -1919,6 +1919,103 @@ extern "C" {
         size: usize,
     ) -> ::core::ffi::c_int;
 }
+pub const NVMEPEER_FILE_NOT_REGULAR: nvmepeer_file_obstacle = 1;
+pub const NVMEPEER_FILE_NO_DISK: nvmepeer_file_obstacle = 2;
+pub const NVMEPEER_FILE_OTHER_DISK: nvmepeer_file_obstacle = 4;
+pub const NVMEPEER_FILE_SYSTEM: nvmepeer_file_obstacle = 8;
+pub const NVMEPEER_FILE_READ_ONLY: nvmepeer_file_obstacle = 16;
+pub const NVMEPEER_FILE_NOT_OWNER: nvmepeer_file_obstacle = 32;
+pub const NVMEPEER_FILE_IMMUTABLE: nvmepeer_file_obstacle = 64;
+pub const NVMEPEER_FILE_APPEND_ONLY: nvmepeer_file_obstacle = 128;
+pub const NVMEPEER_FILE_ENCRYPTED: nvmepeer_file_obstacle = 256;
+pub const NVMEPEER_FILE_COMPRESSED: nvmepeer_file_obstacle = 512;
+pub const NVMEPEER_FILE_VERITY: nvmepeer_file_obstacle = 1024;
+pub const NVMEPEER_FILE_DAX: nvmepeer_file_obstacle = 2048;
+pub const NVMEPEER_FILE_JOURNALLED: nvmepeer_file_obstacle = 4096;
+pub const NVMEPEER_FILE_INLINE: nvmepeer_file_obstacle = 8192;
+pub const NVMEPEER_FILE_SHARED: nvmepeer_file_obstacle = 16384;
+pub const NVMEPEER_FILE_UNPLACED: nvmepeer_file_obstacle = 32768;
+pub const NVMEPEER_FILE_EMPTY: nvmepeer_file_obstacle = 65536;
+pub const NVMEPEER_FILE_HOLES: nvmepeer_file_obstacle = 131072;
+pub const NVMEPEER_FILE_UNWRITTEN: nvmepeer_file_obstacle = 262144;
+pub type nvmepeer_file_obstacle = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvmepeer_file_info {
+    pub size: u32,
+    pub obstacles: u32,
+    pub bytes: u64,
+    pub extents: u64,
+    pub holes: u64,
+    pub unwritten: u64,
+    pub file_system: [::core::ffi::c_char; 16usize],
+    pub disk: [::core::ffi::c_char; 32usize],
+    pub controller: [::core::ffi::c_char; 16usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvmepeer_file_info",
+    ][::core::mem::size_of::<nvmepeer_file_info>() - 104usize];
+    [
+        "Alignment of nvmepeer_file_info",
+    ][::core::mem::align_of::<nvmepeer_file_info>() - 8usize];
+    [
+        "Offset of field: nvmepeer_file_info::size",
+    ][::core::mem::offset_of!(nvmepeer_file_info, size) - 0usize];
+    [
+        "Offset of field: nvmepeer_file_info::obstacles",
+    ][::core::mem::offset_of!(nvmepeer_file_info, obstacles) - 4usize];
+    [
+        "Offset of field: nvmepeer_file_info::bytes",
+    ][::core::mem::offset_of!(nvmepeer_file_info, bytes) - 8usize];
+    [
+        "Offset of field: nvmepeer_file_info::extents",
+    ][::core::mem::offset_of!(nvmepeer_file_info, extents) - 16usize];
+    [
+        "Offset of field: nvmepeer_file_info::holes",
+    ][::core::mem::offset_of!(nvmepeer_file_info, holes) - 24usize];
+    [
+        "Offset of field: nvmepeer_file_info::unwritten",
+    ][::core::mem::offset_of!(nvmepeer_file_info, unwritten) - 32usize];
+    [
+        "Offset of field: nvmepeer_file_info::file_system",
+    ][::core::mem::offset_of!(nvmepeer_file_info, file_system) - 40usize];
+    [
+        "Offset of field: nvmepeer_file_info::disk",
+    ][::core::mem::offset_of!(nvmepeer_file_info, disk) - 56usize];
+    [
+        "Offset of field: nvmepeer_file_info::controller",
+    ][::core::mem::offset_of!(nvmepeer_file_info, controller) - 88usize];
+};
+extern "C" {
+    pub fn nvmepeer_file_check(
+        fd: ::core::ffi::c_int,
+        info: *mut nvmepeer_file_info,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_file_obstacle_name(
+        obstacle: nvmepeer_file_obstacle,
+    ) -> *const ::core::ffi::c_char;
+}
+extern "C" {
+    pub fn nvmepeer_file_explain(
+        info: *const nvmepeer_file_info,
+        obstacle: nvmepeer_file_obstacle,
+        explanation: *mut nvmepeer_explanation,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_file_open(
+        qp: *mut nvmepeer_qp,
+        path: *const ::core::ffi::c_char,
+        window: *mut nvme_peer_window_add,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
 extern "C" {
     pub fn nvmepeer_state_name(
         state: nvme_peer_ctrl_state,

@@ -14,7 +14,7 @@
  * iommu: on
  * timeout: 300
  * long-timeout: 7200
- * arguments: --faults 200
+ * arguments: --faults 120
  * long-arguments: --faults 5000
  */
 #include <errno.h>

@@ -80,7 +80,7 @@ static int reap(void *argument)
 /* --- loss and re-arm -------------------------------------------------------------- */
 
 /* A doorbell is revoked before the status page reports the loss. */
-static void wait_for_loss(struct load_peer *peer)
+void load_peer_wait_for_loss(struct load_peer *peer)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
@@ -117,7 +117,7 @@ static void recover(struct load_peer *peer, void *bytes)
 	struct load *load = peer->load;
 
 	atomic_store(&load->noticed, load_now());
-	wait_for_loss(peer);
+	load_peer_wait_for_loss(peer);
 	abandon(peer);
 	load_wait_released(load);
 	load_came_back(load, rearm(peer), bytes);

@@ -88,11 +88,9 @@ static bool lost(struct rings *rings)
 static void ask_for_help(struct rings *rings)
 {
 	struct nvme_peer_control *request = rings->request.at;
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
 	np_store(&request->quiesce, 1);
-	while (rings_state(&rings->peer) == NVME_PEER_QP_LIVE && np_now_ms() < end)
-		np_sleep_ms(1);
+	load_peer_wait_for_loss(&rings->peer);
 	if (rings_state(&rings->peer) == NVME_PEER_QP_LIVE)
 		load_fail(rings->peer.load, "a requested recovery does not happen", -ETIMEDOUT);
 }

@@ -56,6 +56,33 @@ cuda_sees_another_block() {
 	[[ $said == *'the data on the disk differs from what read() returns'* ]]
 }
 
+# A safetensors file: two tensors, of which the second ends inside a block, and an empty one.
+tensors() {
+	python3 - "$1" <<-'PYTHON'
+	import json, os, struct, sys
+	header = json.dumps({"__metadata__": {"format": "pt"},
+	    "layer.weight": {"dtype": "F16", "shape": [1000, 700], "data_offsets": [0, 1400000]},
+	    "layer.bias": {"dtype": "F16", "shape": [701], "data_offsets": [1400000, 1401402]},
+	    "empty": {"dtype": "F16", "shape": [0], "data_offsets": [1401402, 1401402]}}).encode()
+	with open(sys.argv[1], "wb") as file:
+	    file.write(struct.pack("<Q", len(header)) + header + os.urandom(1401402))
+	PYTHON
+}
+
+# reads_tensors MODE FILE
+reads_tensors() {
+	local said status=0
+	said=$(timeout 60 /build/user/examples/read_tensors "$1" "$2" 2>&1) || status=$?
+	echo "$status: $said"
+	[[ $said =~ ^'3 tensors by '[0-9]+' commands, the same as read()'$ ]]
+}
+
+no_tensors() {
+	local said
+	said=$(/build/user/examples/read_tensors served "$mount/long" 2>&1) && return 1
+	[[ $said == *'no safetensors file'* ]]
+}
+
 # refuses WORDS FILE
 refuses() {
 	local said status=0
@@ -164,6 +191,12 @@ ktap_check "a file with many extents" file_in_pieces
 ktap_check "a file with holes" file_with_holes
 ktap_check "delayed allocation" unwritten_data
 ktap_check "an empty file" eval 'touch "$mount/empty" && reads "0 bytes by 0 commands, .*" "$mount/empty"'
+ktap_check "a safetensors file" tensors "$mount/tensors"
+ktap_check "file check of it" /build/user/nvme-peer file check "$mount/tensors"
+ktap_check "tensors by a direct queue pair" reads_tensors direct "$mount/tensors"
+ktap_check "tensors by a served queue pair" reads_tensors served "$mount/tensors"
+ktap_check "tensors by a mediated queue pair" reads_tensors mediated "$mount/tensors"
+ktap_check "a file without tensors" no_tensors
 ktap_check "a changed block is reported" another_block
 if [[ -e /dev/udmabuf ]]; then
 	export NVMEPEER_LIBCUDA=/build/user/lib/fake-libcuda.so FAKE_CUDA_UDMABUF=1

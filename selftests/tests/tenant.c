@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Calls of mediated queue pairs, for tests. */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -88,4 +93,44 @@ struct np_command np_window_command(uint8_t opcode, uint32_t window, uint64_t lb
 		.prp2 = 0xdead000,
 		.cdw10 = { (uint32_t)lba, (uint32_t)(lba >> 32), blocks - 1 },
 	};
+}
+
+int np_make_file(const char *path, uint32_t bytes)
+{
+	int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	uint8_t *data = malloc(bytes);
+	int ret = -EIO;
+
+	np_pattern(data, bytes, 0, 77);
+	if (file >= 0 && write(file, data, bytes) == (ssize_t)bytes && !fsync(file))
+		ret = 0;
+	free(data);
+	if (file >= 0)
+		close(file);
+	return ret;
+}
+
+uint32_t np_count_extents(int file)
+{
+	struct fiemap map = { .fm_length = ~0ULL, .fm_flags = FIEMAP_FLAG_SYNC };
+
+	return ioctl(file, FS_IOC_FIEMAP, &map) ? 0 : map.fm_mapped_extents;
+}
+
+/* One of two blocks is removed: what is left are extents of one block. */
+int np_make_scattered(const char *path, uint32_t pieces)
+{
+	int file, ret = np_make_file(path, 2 * pieces * NP_PAGE);
+	uint32_t i;
+
+	file = open(path, O_RDWR);
+	for (i = 1; i < pieces && !ret; i++)
+		if (fallocate(file, FALLOC_FL_COLLAPSE_RANGE, (uint64_t)i * NP_PAGE, NP_PAGE))
+			ret = -errno;
+	if (!ret && (ftruncate(file, pieces * NP_PAGE) || fsync(file)))
+		ret = -errno;
+	if (!ret && np_count_extents(file) != pieces)
+		ret = -EIO;
+	close(file);
+	return ret;
 }

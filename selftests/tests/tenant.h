@@ -45,4 +45,10 @@ void np_memory_free(struct np_memory *memory);
 struct np_command np_window_command(uint8_t opcode, uint32_t window, uint64_t lba, uint32_t blocks,
 				    uint32_t slot, uint64_t offset);
 
+/* Written bytes, on the disk. */
+int np_make_file(const char *path, uint32_t bytes);
+/* Extents of a page each, on a file system with such blocks. */
+int np_make_scattered(const char *path, uint32_t pieces);
+uint32_t np_count_extents(int file);
+
 #endif /* TENANT_H */

@@ -483,4 +483,71 @@ ktap_check "serve bench" run serve bench "$work/served" --seconds 1 --entries 4
 ktap_check "serve of no file" same serve-none run serve check /dev/null
 ktap_check "serve without a path" same serve-nothing run serve check
 ktap_check "serve without a word" same serve-word run serve frobnicate
+
+# Files for windows. The disk is that of this machine, which is not of nvme-peer.
+file_lines() {
+	run file "$@" 2>&1 | sed "s|: $work$|: work|; /^ *\(file_system\|disk\|controller\):/d; s/partition of one: .*;/partition of one;/; s/  *\(no-disk\|other-disk\|file-system\):.*/  disk/"
+}
+
+# is_written FILE: none of its extents is unwritten, and it has no holes.
+is_written() {
+	[[ $(run -o json file check "$1") != *'"unwritten"'* && $(run -o json file check "$1") != *'"holes"'* ]]
+}
+
+prepare_keeps_data() {
+	head -c 5000 /dev/urandom >"$work/data" && cp "$work/data" "$work/file" && truncate -s 1M "$work/file" "$work/data" &&
+		fallocate -o 600K -l 100K "$work/file" && ! is_written "$work/file" || return
+	run file prepare "$work/file" 900K >"$work/got"
+	is_written "$work/file" && cmp "$work/file" "$work/data" && grep -q '^zeroed: 1016 KiB' "$work/got"
+}
+
+prepare_again() {
+	[[ $(run file prepare "$work/file" 1M) == *'zeroed: 0 B' ]]
+}
+
+prepare_extends() {
+	truncate -s 3000001 "$work/data"
+	run file prepare "$work/file" 3000001 >/dev/null
+	is_written "$work/file" && cmp "$work/file" "$work/data"
+}
+
+prepare_of_open_file() {
+	local result
+	exec 8<"$work/file"
+	result=$(run file prepare "$work/file" 8M 2>&1)
+	exec 8<&-
+	[[ $result == *'another process has the file open'* && $(stat -c %s "$work/file") == 3000001 ]]
+}
+
+# Neither a longer file nor a new one is left.
+prepare_without_room() {
+	! run file prepare "$work/file" 8000T >/dev/null 2>&1 && [[ $(stat -c %s "$work/file") == 3000001 ]] &&
+		! run file prepare "$work/new" 8000T >/dev/null 2>&1 && [[ ! -e $work/new ]]
+}
+
+# The opener waits for the end of the lease, which the command gives up.
+prepare_gives_way() {
+	local preparing
+	run file prepare "$work/large" 2G >/dev/null 2>&1 &
+	preparing=$!
+	until [[ -s $work/large ]]; do sleep 0.01; done
+	timeout 20 head -c 1 "$work/large" >/dev/null || return
+	wait "$preparing"
+	[[ $? == 157 || $? == 1 ]] && rm "$work/large"
+}
+
+ktap_check "file check" same file-check file_lines check "$work" /dev/null
+ktap_check "file check of nothing" same file-nothing run file check
+ktap_check "file without a word" same file-word run file frobnicate
+ktap_check "file prepare without a size" same file-size run file prepare "$work/file" 5X
+if [[ $(stat -f -c %T "$work") == ext2/ext3 ]]; then
+	ktap_check "file prepare keeps data and writes the rest" prepare_keeps_data
+	ktap_check "file prepare of a prepared file" prepare_again
+	ktap_check "file prepare extends a file" prepare_extends
+	ktap_check "file prepare of a file that is open" prepare_of_open_file
+	ktap_check "file prepare without room" prepare_without_room
+	ktap_check "file prepare gives way to another process" prepare_gives_way
+else
+	ktap_skip "file prepare" "the temporary directory is not on ext4"
+fi
 ktap_end

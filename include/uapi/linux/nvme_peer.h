@@ -1008,9 +1008,10 @@ enum nvme_peer_rights {
  * @size: sizeof(struct nvme_peer_window_add)
  * @flags: must be 0
  * @fd: in: block device that the caller has opened: a namespace of this
- *	controller or one of its partitions.  The window holds the open file
+ *	controller or one of its partitions; or a regular file of ext4 on one of
+ *	these.  The window holds the open file
  * @id: out: ID of the window: commands carry it as namespace ID
- * @first: in: first block of the window on the device
+ * @first: in: first block of the window on the device or file
  * @blocks: in: number of blocks, 0 for all from @first on; out: the number
  * @block_size: out: bytes of a block
  * @rights: out: flags of enum nvme_peer_rights: as the file was opened
@@ -1020,13 +1021,28 @@ enum nvme_peer_rights {
  * checked against the window, and against the size and the read-only flag that
  * the device has then.
  *
- * Commands bypass the page cache, and unlike O_DIRECT nothing is written back or
- * invalidated: buffered I/O of the same blocks, a file system on them included,
- * may read data of before a command and may overwrite what it wrote.  Write back
- * and invalidate first, by fsync() and BLKFLSBUF, and use the blocks in one way
- * at a time.
+ * Commands bypass the page cache, and unlike O_DIRECT nothing of a block device is
+ * written back or invalidated: buffered I/O of the same blocks, a file system on
+ * them included, may read data of before a command and may overwrite what it
+ * wrote.  Write back and invalidate first, by fsync() and BLKFLSBUF, and use the
+ * blocks in one way at a time.
  *
  * After Format NVM with another format the commands of the window fail with
+ * Invalid Namespace or Format.
+ *
+ * A regular file is written to the disk first, and its blocks stay where they are
+ * while it has windows: write(), fallocate(), a truncate that shortens it, reflink
+ * and the exchange of extents fail with ETXTBSY, unlink and rename with EPERM, and
+ * mappings for shared writes with one of these.  read() and O_DIRECT reads are
+ * allowed, and see what commands have written once they have completed.  The time
+ * stamps and the change counter are set when the last window on the file is
+ * removed, if commands have written.  Blocks are whole blocks of the file system
+ * within the size that the file had.  A command may
+ * reach over several extents.  While the file system is frozen, commands that
+ * write complete with Namespace Not Ready, without Do Not Retry; while it is
+ * read-only or the file is immutable or append-only, with Attempted Write to Read
+ * Only Range.  If fallocate() began before and changes the blocks nevertheless, or
+ * a loop device on the file discards them, the commands of the window fail with
  * Invalid Namespace or Format.
  *
  * The ID has a slot in its lower half and an epoch in its upper half.  The slot
@@ -1034,17 +1050,29 @@ enum nvme_peer_rights {
  *
  * Errors:
  * EBADF: @fd is not an open file.
- * EINVAL: @flags is not 0, the range is empty, or a partition does not begin at
- *   a block.
- * ENOTBLK: The file is not a block device.
- * ETXTBSY: The device is in use as swap space.
- * ERANGE: The range exceeds the device.
- * EXDEV: The device is not on this controller.
+ * EINVAL: @flags is not 0, the range is empty, a partition does not begin at a
+ *   block, or a block of the file system is smaller than one of the disk.
+ * ENOTBLK: The file is neither a block device nor a regular file of ext4: other
+ *   file systems need a served queue pair.
+ * ETXTBSY: The device or file is in use as swap space.
+ * ERANGE: The range exceeds the device or file.
+ * EXDEV: The device, or that of the file system, is not on this controller.
  * EMEDIUMTYPE: The namespace has metadata or protection information, or no block
- *   I/O.
- * EACCES: The file is open neither for reading nor for writing.
+ *   I/O; or the blocks of the file do not hold its bytes: it is encrypted,
+ *   compressed, DAX, or has verity or journalled data.
+ * ENODATA: The range has a hole or an unwritten extent, or the data is inline:
+ *   write zeroes to it first.
+ * EBUSY: A process has mapped the file for shared writes: unmap it.
+ * EFBIG: The range has more than 262143 extents: copy the file, or add several
+ *   windows.
+ * ENOBUFS: The memory for its extents exceeds RLIMIT_MEMLOCK.
+ * EACCES: The device is open neither for reading nor for writing; or the file is
+ *   not open for writing, or the caller neither owns it nor has CAP_LEASE.
+ * EROFS: The file system is read-only.
+ * EIO: The file could not be written to the disk.
+ * EINTR: The process was killed.
  * EAGAIN: I/O of the namespace is held, as during Format NVM.
- * EPERM: NVME_PEER_QP_SEAL was called.
+ * EPERM: NVME_PEER_QP_SEAL was called, or the file is immutable or append-only.
  * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED.
  * EDQUOT: The queue pair has as many windows as it may have.
  * ESHUTDOWN: The queue pair is gone, or the driver is being unbound.
@@ -1070,7 +1098,9 @@ struct nvme_peer_window_add {
  * @id: in: ID of the window
  * @reserved: must be 0
  *
- * Refuses new commands, and waits for those in flight.
+ * Refuses new commands, and waits for those in flight.  Writes to a file whose
+ * cached pages cannot be invalidated within a second complete with Command Abort
+ * Requested.
  *
  * Errors:
  * EINVAL: @flags or @reserved is not 0.

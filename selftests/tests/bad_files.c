@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Windows on files of a controller with faults: a command that reaches over several extents is sent in
+ * parts, which fail, hang, or are lost with the controller.
+ *
+ * kernels: 7 debug
+ * long-kernels: 6.1 6.12 7 debug kcsan
+ * iommu: on
+ * timeout: 120
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "npbad.h"
+#include "tenant.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		16U
+#define PIECES		48U
+#define BYTES		(PIECES * NP_PAGE)
+#define BLOCKS		(BYTES / NP_BLOCK)
+#define UNRECOVERED	0x281
+#define ABORT_REQUESTED	0x007
+#define MOUNT		"/tmp/np-bad-files"
+#define DATA		MOUNT "/data"
+
+FIXTURE(bad_files)
+{
+	struct np_bad bad;
+	struct np_memory memory;
+	struct np_qp qp;
+	int file;
+	uint32_t window;
+	int generation;
+	int mounted;
+};
+
+static int run_on(const char *format, int instance)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), format, instance);
+	return system(command);
+}
+
+/* The works of windows that have gone may still hold it. */
+static int unmount(void)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	while (umount(MOUNT))
+		if (np_now_ms() > end)
+			return -errno;
+		else
+			np_sleep_ms(100);
+	return 0;
+}
+
+FIXTURE_SETUP(bad_files)
+{
+	self->qp.fd = -1;
+	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
+	if (np_bad_open(&self->bad) == -ENOENT)
+		SKIP(return, "no badctrl in this guest");
+	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, run_on("mkdir -p " MOUNT " && mkfs.ext4 -qF -b 4096 -O ^has_journal"
+			    " -E nodiscard,lazy_itable_init=0 /dev/nvmep%dn1", self->bad.ctrl.instance));
+	ASSERT_EQ(0, run_on("mount -t ext4 /dev/nvmep%dn1 " MOUNT, self->bad.ctrl.instance));
+	self->mounted = 1;
+	ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
+	self->file = open(DATA, O_RDWR);
+	ASSERT_EQ(0, np_memory_alloc(&self->memory, self->bad.ctrl.fd));
+	np_qp_set_timeout(2000);
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &self->memory.slot));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	self->generation = np_bad_generation(&self->bad);
+}
+
+FIXTURE_TEARDOWN(bad_files)
+{
+	if (!self->bad.address[0])
+		return;
+	np_qp_close(&self->qp);
+	np_memory_free(&self->memory);
+	close(self->file);
+	if (self->mounted)
+		EXPECT_EQ(0, unmount());
+	/* The other controller is checked in direct mode. */
+	np_qp_set_mode(NVME_PEER_MODE_DIRECT);
+	EXPECT_EQ(0, np_bad_close(&self->bad));
+}
+
+static int put(FIXTURE_DATA(bad_files) *self, uint8_t opcode)
+{
+	struct np_command command = np_window_command(opcode, self->window, 0, BLOCKS, self->memory.slot, 0);
+
+	np_qp_put(&self->qp, &command);
+	return np_qp_ring_doorbell(&self->qp);
+}
+
+static int run(FIXTURE_DATA(bad_files) *self, uint8_t opcode)
+{
+	return put(self, opcode) ?: np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS);
+}
+
+/* Holds commands of the controller, and sends one that has parts. */
+static int put_held(FIXTURE_DATA(bad_files) *self, uint8_t opcode, uint32_t held)
+{
+	return np_bad_rule(&self->bad, 0, BADCTRL_ON_IO | opcode, BADCTRL_HOLD, 0, held) ?:
+	       put(self, opcode) ?: np_bad_wait_word(&self->bad, BADCTRL_HELD, held);
+}
+
+TEST_F(bad_files, first_error_is_reported)
+{
+	struct nvme_peer_qp_stats stats;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_STATUS, UNRECOVERED, 1));
+	EXPECT_EQ(UNRECOVERED, run(self, NVMEPEER_OP_READ));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_WRITE, BADCTRL_STATUS, UNRECOVERED, BADCTRL_EVERY));
+	EXPECT_EQ(UNRECOVERED, run(self, NVMEPEER_OP_WRITE));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_WRITE, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_WRITE));
+	EXPECT_EQ(PIECES, np_bad_hits(&self->bad, 0));
+	ASSERT_EQ(0, np_qp_stats(&self->qp, &stats));
+	EXPECT_EQ(2, stats.failed);
+}
+
+/* The file system may stop at any time: what it knows of the file has to be on the disk. */
+TEST_F(bad_files, file_that_cannot_be_flushed_is_refused)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_STATUS, NVME_SC_INTERNAL, BADCTRL_EVERY));
+	EXPECT_EQ(-EIO, np_window_add(&self->qp, self->file, 0, 0, NULL));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	EXPECT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, NULL));
+}
+
+/* Parts of Write Zeroes are sent one after the other: none follows an error. */
+TEST_F(bad_files, no_part_follows_an_error)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_WRITE_ZEROES, BADCTRL_STATUS, UNRECOVERED,
+				 BADCTRL_EVERY));
+	EXPECT_EQ(UNRECOVERED, run(self, NVMEPEER_OP_WRITE_ZEROES));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+}
+
+TEST_F(bad_files, part_that_hangs_is_aborted)
+{
+	ASSERT_EQ(0, put_held(self, NVMEPEER_OP_READ, 1));
+	EXPECT_EQ(ABORT_REQUESTED, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+}
+
+/* The end of a command does not depend on how many parts it has. */
+TEST_F(bad_files, removal_waits_for_parts_in_flight_only)
+{
+	ASSERT_EQ(0, put_held(self, NVMEPEER_OP_WRITE_ZEROES, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_WRITE_ZEROES, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	EXPECT_EQ(0, np_window_remove(&self->qp, self->window));
+	EXPECT_EQ(ABORT_REQUESTED, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_hits(&self->bad, 0));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	ASSERT_EQ(0, put_held(self, NVMEPEER_OP_WRITE_ZEROES, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_WRITE_ZEROES, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	np_qp_close(&self->qp);
+	self->qp.fd = -1;
+	EXPECT_EQ(0, np_bad_hits(&self->bad, 0));
+}
+
+/* Pages that the file system has read are not those that a lost command has written. */
+TEST_F(bad_files, reset_loses_commands_in_flight)
+{
+	uint8_t *page = malloc(NP_PAGE);
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(NP_PAGE, pread(self->file, page, NP_PAGE, (off_t)(PIECES - 1) * NP_PAGE));
+		np_pattern(self->memory.bytes, BYTES, 0, 900 + i);
+		ASSERT_EQ(0, put_held(self, i ? NVMEPEER_OP_WRITE_ZEROES : NVMEPEER_OP_WRITE, 1));
+		ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+		EXPECT_EQ(self->generation + 1 + (int)i,
+			  np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+		ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, run(self, NVMEPEER_OP_READ));
+		ASSERT_EQ(NP_PAGE, pread(self->file, page, NP_PAGE, (off_t)(PIECES - 1) * NP_PAGE));
+		EXPECT_EQ(0, memcmp(page, self->memory.bytes + BYTES - NP_PAGE, NP_PAGE)) TH_LOG("%u", i);
+	}
+	free(page);
+}
+
+/* Also while a command has parts that were not sent. */
+TEST_F(bad_files, unbound_with_parts_to_send)
+{
+	ASSERT_EQ(0, put_held(self, NVMEPEER_OP_WRITE_ZEROES, 1));
+	EXPECT_EQ(0, umount2(MOUNT, MNT_DETACH));
+	self->mounted = 0;
+	EXPECT_EQ(0, np_bad_unbind(&self->bad));
+	EXPECT_EQ(NVME_PEER_QP_GONE, ((const volatile struct nvme_peer_status *)self->qp.status.at)->state);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,1005 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Windows of mediated queue pairs on files of ext4: data of scattered files, what is refused before
+ * and while a file is pinned, and what stops commands.
+ *
+ * kernels: 6.1 debug
+ * long-kernels: 6.1 6.12 7 debug kcsan
+ * iommu: on
+ * timeout: 300
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/blkpg.h>
+#include <linux/capability.h>
+#include <linux/fs.h>
+#include <linux/nvme_ioctl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/swap.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "tenant.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		16U
+#define NOT_READY	0x082
+#define ABORT_REQUESTED	0x007
+
+/* The file "data" has extents of one block of the file system. */
+#define BYTES		NP_PAGE
+#define PIECES		48U
+#define LENGTH		(PIECES * BYTES)
+#define PIECE		(BYTES / NP_BLOCK)
+
+/* The file system is on a partition. */
+#define START		(3ULL << 20)
+#define SIZE		(64ULL << 20)
+
+#define MOUNT		"/tmp/np-files"
+#define DATA		MOUNT "/data"
+#define OTHER		MOUNT "/other"
+
+struct move_extent {
+	uint32_t reserved;
+	uint32_t donor_fd;
+	uint64_t orig_start;
+	uint64_t donor_start;
+	uint64_t len;
+	uint64_t moved_len;
+};
+
+#define MOVE_EXTENT	_IOWR('f', 15, struct move_extent)
+
+FIXTURE(files)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+	char disk[64];
+	int whole;
+	struct np_qp qp;
+	struct np_memory memory;
+	int file;
+	int other;
+	uint32_t window;
+};
+
+static int run(const char *format, const char *value)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), format, value);
+	return system(command);
+}
+
+static int change_partition(int disk, int operation)
+{
+	struct blkpg_partition partition = { .start = START, .length = SIZE, .pno = 1 };
+	struct blkpg_ioctl_arg argument = {
+		.op = operation,
+		.datalen = sizeof(partition),
+		.data = &partition,
+	};
+
+	return np_ioctl(disk, BLKPG, &argument);
+}
+
+FIXTURE_SETUP(files)
+{
+	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np1"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+	snprintf(self->disk, sizeof(self->disk), "/dev/nvmep%dn1p1", self->ctrl.instance);
+	self->whole = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR);
+	ASSERT_LE(0, self->whole);
+	np_partition_remove(self->whole);
+	ASSERT_EQ(0, change_partition(self->whole, BLKPG_ADD_PARTITION));
+	ASSERT_EQ(0, run("mkdir -p " MOUNT " && mkfs.ext4 -qF -b 4096 -J size=4 -O inline_data"
+			 " -E nodiscard,lazy_itable_init=0 %s", self->disk));
+	ASSERT_EQ(0, run("mount -t ext4 %s " MOUNT, self->disk));
+	ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
+	self->file = open(DATA, O_RDWR);
+	ASSERT_LE(0, self->file);
+	ASSERT_EQ(PIECES, np_count_extents(self->file));
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_memory_alloc(&self->memory, self->ctrl.fd));
+	ASSERT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &self->memory.slot));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+}
+
+FIXTURE_TEARDOWN(files)
+{
+	np_qp_close(&self->qp);
+	np_memory_free(&self->memory);
+	close(self->file);
+	if (self->other)
+		close(self->other);
+	EXPECT_EQ(0, run("umount %s", MOUNT));
+	EXPECT_EQ(0, run("e2fsck -fn %s >/tmp/np-fsck 2>&1", self->disk));
+	EXPECT_EQ(0, np_partition_remove(self->whole));
+	close(self->whole);
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	np_ctrl_close(&self->ctrl);
+}
+
+static int command_on(FIXTURE_DATA(files) *self, uint8_t opcode, uint32_t lba, uint32_t blocks,
+		      uint64_t offset)
+{
+	struct np_command command =
+		np_window_command(opcode, self->window, lba, blocks, self->memory.slot, offset);
+
+	return np_qp_run(&self->qp, &command, NP_TIMEOUT_MS);
+}
+
+static int write_piece(FIXTURE_DATA(files) *self)
+{
+	return command_on(self, NVMEPEER_OP_WRITE, 0, PIECE, 0);
+}
+
+static int read_piece(FIXTURE_DATA(files) *self)
+{
+	return command_on(self, NVMEPEER_OP_READ, 0, PIECE, 0);
+}
+
+/* What the file system reads from the disk. */
+static int pread_direct(void *bytes, uint32_t length, uint64_t offset)
+{
+	int file = open(DATA, O_RDONLY | O_DIRECT), ret = 0;
+
+	if (pread(file, bytes, length, (off_t)offset) != (ssize_t)length)
+		ret = -EIO;
+	close(file);
+	return ret;
+}
+
+/* --- data ----------------------------------------------------------------- */
+
+TEST_F(files, data_is_that_of_the_file)
+{
+	uint8_t *bytes = self->memory.bytes;
+	uint8_t *copy = aligned_alloc(NP_PAGE, LENGTH);
+	struct nvme_peer_window_info info;
+	uint32_t round, lba, blocks;
+
+	ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
+	EXPECT_EQ(LENGTH / NP_BLOCK, info.blocks);
+	EXPECT_EQ(NP_BLOCK, info.block_size);
+	EXPECT_EQ(NVME_PEER_RIGHT_READ | NVME_PEER_RIGHT_WRITE, info.rights);
+	ASSERT_EQ(0, command_on(self, NVMEPEER_OP_READ, 0, LENGTH / NP_BLOCK, 0));
+	ASSERT_EQ(0, pread_direct(copy, LENGTH, 0));
+	EXPECT_EQ(0, memcmp(copy, bytes, LENGTH));
+	for (round = 0; round < 64; round++) {
+		lba = round * 29 % (LENGTH / NP_BLOCK);
+		blocks = 1 + round * 37 % (LENGTH / NP_BLOCK - lba);
+		np_pattern(bytes, LENGTH, lba, round);
+		memcpy(copy + lba * NP_BLOCK, bytes, blocks * NP_BLOCK);
+		ASSERT_EQ(0, command_on(self, NVMEPEER_OP_WRITE, lba, blocks, 0));
+		memset(bytes, 0xee, LENGTH);
+		ASSERT_EQ(0, command_on(self, NVMEPEER_OP_READ, 0, LENGTH / NP_BLOCK, 0));
+		ASSERT_EQ(0, memcmp(copy, bytes, LENGTH)) TH_LOG("%u: %u + %u", round, lba, blocks);
+	}
+	ASSERT_EQ(0, pread_direct(bytes, LENGTH, 0));
+	EXPECT_EQ(0, memcmp(copy, bytes, LENGTH));
+	free(copy);
+}
+
+TEST_F(files, zeroes_and_flush)
+{
+	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = self->window };
+	uint8_t *copy = aligned_alloc(NP_PAGE, LENGTH);
+	uint32_t i;
+
+	ASSERT_EQ(0, command_on(self, NVMEPEER_OP_WRITE_ZEROES, PIECE / 2, 3 * PIECE, 0));
+	ASSERT_EQ(0, np_qp_run(&self->qp, &flush, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, pread_direct(copy, LENGTH, 0));
+	for (i = 0; i < 3 * BYTES; i++)
+		if (copy[BYTES / 2 + i])
+			break;
+	EXPECT_EQ(3 * BYTES, i);
+	free(copy);
+}
+
+TEST_F(files, cached_pages_are_invalidated)
+{
+	uint8_t *copy = malloc(LENGTH);
+	uint32_t round;
+
+	for (round = 0; round < 32; round++) {
+		ASSERT_EQ(LENGTH, pread(self->file, copy, LENGTH, 0));
+		np_pattern(self->memory.bytes, LENGTH, 0, round + 500);
+		ASSERT_EQ(0, command_on(self, NVMEPEER_OP_WRITE, 0, LENGTH / NP_BLOCK, 0));
+		ASSERT_EQ(LENGTH, pread(self->file, copy, LENGTH, 0));
+		ASSERT_EQ(0, memcmp(copy, self->memory.bytes, LENGTH)) TH_LOG("%u", round);
+	}
+	free(copy);
+}
+
+TEST_F(files, commands_stay_in_the_window)
+{
+	uint32_t end = LENGTH / NP_BLOCK, id;
+
+	EXPECT_EQ(LBA_RANGE, command_on(self, NVMEPEER_OP_WRITE, end, 1, 0));
+	EXPECT_EQ(LBA_RANGE, command_on(self, NVMEPEER_OP_READ, end - 1, 2, 0));
+	EXPECT_EQ(0, command_on(self, NVMEPEER_OP_READ, end - 1, 1, 0));
+	EXPECT_EQ(-ERANGE, np_window_add(&self->qp, self->file, end + 1, 0, NULL));
+	EXPECT_EQ(-EINVAL, np_window_add(&self->qp, self->file, end, 0, NULL));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 3, PIECE, &id));
+	np_pattern(self->memory.bytes, BYTES, 0, 9);
+	ASSERT_EQ(0, command_on(self, NVMEPEER_OP_WRITE, 3, PIECE, 0));
+	self->window = id;
+	ASSERT_EQ(0, command_on(self, NVMEPEER_OP_READ, 0, PIECE, BYTES));
+	EXPECT_EQ(0, memcmp(self->memory.bytes, self->memory.bytes + BYTES, BYTES));
+	EXPECT_EQ(LBA_RANGE, command_on(self, NVMEPEER_OP_READ, 1, PIECE, 0));
+}
+
+/* --- refused files -------------------------------------------------------- */
+
+static int add_path(FIXTURE_DATA(files) *self, const char *path, int flags)
+{
+	int file = open(path, flags, 0600), ret;
+
+	if (file < 0)
+		return -ENOENT;
+	ret = np_window_add(&self->qp, file, 0, 0, NULL);
+	close(file);
+	return ret;
+}
+
+/* A refused file is not pinned. */
+static int still_writable(const char *path)
+{
+	int file = open(path, O_RDWR), ret = pwrite(file, "x", 1, 0) == 1 ? 0 : -errno;
+
+	close(file);
+	return ret;
+}
+
+static int set_flags(const char *path, unsigned int flags)
+{
+	int file = open(path, O_RDONLY), ret;
+
+	flags |= FS_EXTENT_FL;
+	ret = ioctl(file, FS_IOC_SETFLAGS, &flags) ? -errno : 0;
+	close(file);
+	return ret;
+}
+
+TEST_F(files, holes_and_unwritten_extents_are_refused)
+{
+	int file = self->other = open(OTHER, O_RDWR | O_CREAT, 0600);
+
+	EXPECT_EQ(-EINVAL, np_window_add(&self->qp, file, 0, 0, NULL));
+	ASSERT_EQ(0, ftruncate(file, LENGTH));
+	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, file, 0, 0, NULL));
+	ASSERT_EQ(0, fallocate(file, 0, 0, LENGTH));
+	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, file, 0, 0, NULL));
+	ASSERT_EQ(BYTES, pwrite(file, self->memory.bytes, BYTES, 0));
+	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, file, 0, 0, NULL));
+	/* Only the blocks of the window matter. */
+	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, PIECE, NULL));
+}
+
+TEST_F(files, other_files_are_refused)
+{
+	struct np_ctrl ctrl;
+	struct np_qp other;
+
+	EXPECT_EQ(-ENOTBLK, add_path(self, "/tmp/np-other", O_RDWR | O_CREAT));
+	EXPECT_EQ(-ENOTBLK, add_path(self, MOUNT, O_RDONLY | O_DIRECTORY));
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	EXPECT_EQ(-EACCES, add_path(self, OTHER, O_RDONLY));
+	EXPECT_EQ(0, still_writable(OTHER));
+	unlink("/tmp/np-other");
+	/* It is on the disk of another controller. */
+	ASSERT_EQ(0, np_ctrl_open(&ctrl, "np0"));
+	ASSERT_EQ(0, np_qp_open(&other, ctrl.fd, ENTRIES));
+	EXPECT_EQ(-EXDEV, np_window_add(&other, self->file, 0, 0, NULL));
+	np_qp_close(&other);
+	np_ctrl_close(&ctrl);
+}
+
+TEST_F(files, attributes_that_are_refused)
+{
+	int file;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	self->other = file = open(OTHER, O_RDWR);
+	ASSERT_EQ(0, np_make_file(MOUNT "/inline", 20));
+	EXPECT_EQ(-ENODATA, add_path(self, MOUNT "/inline", O_RDWR));
+	ASSERT_EQ(0, set_flags(OTHER, FS_JOURNAL_DATA_FL));
+	EXPECT_EQ(-EMEDIUMTYPE, np_window_add(&self->qp, file, 0, 0, NULL));
+	ASSERT_EQ(0, set_flags(OTHER, 0));
+	EXPECT_EQ(0, still_writable(OTHER));
+	ASSERT_EQ(0, set_flags(OTHER, FS_IMMUTABLE_FL));
+	EXPECT_EQ(-EPERM, np_window_add(&self->qp, file, 0, 0, NULL));
+	ASSERT_EQ(0, set_flags(OTHER, FS_APPEND_FL));
+	EXPECT_EQ(-EPERM, np_window_add(&self->qp, file, 0, 0, NULL));
+	ASSERT_EQ(0, set_flags(OTHER, 0));
+	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, NULL));
+}
+
+/* Of those that a change of the effective user has cleared. */
+static int raise_capability(unsigned int capability)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data))
+		return -errno;
+	data[0].effective |= 1U << capability;
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+TEST_F(files, file_of_another_owner_is_refused)
+{
+	uint32_t id;
+	int file;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, chown(OTHER, 1000, 1000));
+	self->other = file = open(OTHER, O_RDWR);
+	ASSERT_EQ(0, seteuid(1001));
+	EXPECT_EQ(-EACCES, np_window_add(&self->qp, file, 0, 0, NULL));
+	ASSERT_EQ(0, raise_capability(CAP_LEASE));
+	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, &id));
+	ASSERT_EQ(0, seteuid(0));
+	EXPECT_EQ(0, np_window_remove(&self->qp, id));
+	ASSERT_EQ(0, seteuid(1000));
+	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, &id));
+	ASSERT_EQ(0, seteuid(0));
+	EXPECT_EQ(0, np_window_remove(&self->qp, id));
+	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, NULL));
+}
+
+TEST_F(files, file_in_use_is_refused)
+{
+	uint8_t *map;
+	int file;
+
+	ASSERT_EQ(0, run("dd if=/dev/zero of=%1$s bs=4k count=64 status=none && chmod 600 %1$s &&"
+			 " mkswap -q %1$s && sync", OTHER));
+	self->other = file = open(OTHER, O_RDWR);
+	map = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	ASSERT_NE(MAP_FAILED, map);
+	EXPECT_EQ(-EBUSY, np_window_add(&self->qp, file, 0, 0, NULL));
+	munmap(map, BYTES);
+	ASSERT_EQ(0, swapon(OTHER, 0));
+	EXPECT_EQ(-ETXTBSY, np_window_add(&self->qp, file, 0, 0, NULL));
+	/* Still in use. */
+	EXPECT_EQ(-1, write(file, "x", 1));
+	ASSERT_EQ(0, swapoff(OTHER));
+	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(-1, swapon(OTHER, 0));
+	EXPECT_EQ(EBUSY, errno);
+}
+
+/* --- while a file is pinned ----------------------------------------------- */
+
+/* The errno of a call that fails, else 0. */
+static int error_of(int ret)
+{
+	return ret < 0 ? errno : 0;
+}
+
+static int move_extent(int file, int donor)
+{
+	struct move_extent move = { .donor_fd = (uint32_t)donor, .len = 1 };
+
+	return ioctl(file, MOVE_EXTENT, &move);
+}
+
+static int map_shared(int file, int protection)
+{
+	void *map = mmap(NULL, BYTES, protection, MAP_SHARED, file, 0);
+
+	if (map == MAP_FAILED)
+		return -1;
+	munmap(map, BYTES);
+	return 0;
+}
+
+TEST_F(files, changes_of_the_blocks_are_refused)
+{
+	int donor, mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	self->other = donor = open(OTHER, O_RDWR);
+	EXPECT_EQ(ETXTBSY, error_of(pwrite(self->file, "x", 1, 0)));
+	EXPECT_EQ(ETXTBSY, error_of(ftruncate(self->file, BYTES)));
+	EXPECT_EQ(ETXTBSY, error_of(fallocate(self->file, mode, 0, BYTES)));
+	EXPECT_EQ(ETXTBSY, error_of(map_shared(self->file, PROT_READ | PROT_WRITE)));
+	/* mprotect() could allow stores later. */
+	EXPECT_EQ(EPERM, error_of(map_shared(self->file, PROT_READ)));
+	EXPECT_EQ(EPERM, error_of(unlink(DATA)));
+	EXPECT_EQ(EPERM, error_of(rename(OTHER, DATA)));
+	EXPECT_EQ(EPERM, error_of(rename(DATA, OTHER)));
+	EXPECT_NE(0, error_of(move_extent(self->file, donor)));
+	EXPECT_EQ(0, read_piece(self));
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	EXPECT_EQ(0, error_of(move_extent(self->file, donor)));
+	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+	EXPECT_EQ(0, map_shared(self->file, PROT_READ | PROT_WRITE));
+	EXPECT_EQ(0, fallocate(self->file, mode, 0, BYTES));
+	EXPECT_EQ(0, ftruncate(self->file, BYTES));
+	EXPECT_EQ(0, rename(OTHER, DATA));
+}
+
+TEST_F(files, last_window_releases_the_file)
+{
+	struct stat before, after;
+	uint32_t first, second, round;
+	struct np_qp other;
+
+	ASSERT_EQ(0, fstat(self->file, &before));
+	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_window_add(&other, self->file, 0, 0, &first));
+	/* Others need not compare their extents. */
+	ASSERT_EQ(0, fstat(self->file, &after));
+	EXPECT_EQ(0, memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)));
+	ASSERT_EQ(0, np_window_add(&other, self->file, PIECE, PIECE, &second));
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, np_window_remove(&other, first));
+	EXPECT_EQ(ETXTBSY, error_of(pwrite(self->file, "x", 1, 0)));
+	EXPECT_EQ(EPERM, error_of(map_shared(self->file, PROT_READ)));
+	ASSERT_EQ(0, np_window_remove(&other, second));
+	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+	for (round = 0; round < 100; round++) {
+		ASSERT_EQ(0, np_window_add(&other, self->file, 0, 0, &first));
+		ASSERT_EQ(0, np_window_remove(&other, first));
+		ASSERT_EQ(1, pwrite(self->file, "x", 1, 0)) TH_LOG("%u", round);
+	}
+	np_qp_close(&other);
+}
+
+TEST_F(files, time_stamps_are_set_at_the_end)
+{
+	struct stat before, during, after;
+
+	ASSERT_EQ(0, fstat(self->file, &before));
+	np_sleep_ms(50);
+	ASSERT_EQ(0, read_piece(self));
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, fstat(self->file, &after));
+	EXPECT_EQ(0, memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	ASSERT_EQ(0, fstat(self->file, &before));
+	np_sleep_ms(50);
+	ASSERT_EQ(0, write_piece(self));
+	ASSERT_EQ(0, fstat(self->file, &during));
+	EXPECT_EQ(0, memcmp(&before.st_mtim, &during.st_mtim, sizeof(before.st_mtim)));
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, fstat(self->file, &after));
+	EXPECT_NE(0, memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)));
+}
+
+/* The parts that are left are not sent. */
+TEST_F(files, removal_does_not_wait_for_all_parts)
+{
+	struct np_command zeroes = np_window_command(NVMEPEER_OP_WRITE_ZEROES, self->window, 0,
+						     LENGTH / NP_BLOCK, 0, 0);
+	uint32_t round, ended = 0;
+	int status;
+
+	for (round = 0; round < 50 && !ended; round++) {
+		zeroes.nsid = self->window;
+		np_qp_put(&self->qp, &zeroes);
+		ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
+		np_sleep_ms((int)(round % 3));
+		ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+		status = np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS);
+		ASSERT_TRUE(!status || status == ABORT_REQUESTED || status == INVALID_NS)
+			TH_LOG("%#x", (unsigned int)status);
+		ended += status == ABORT_REQUESTED;
+		ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	}
+	EXPECT_NE(0, ended);
+	EXPECT_EQ(0, write_piece(self));
+}
+
+/* --- others that use the file --------------------------------------------- */
+
+#define OTHERS	4U
+
+static atomic_bool others_stop;
+
+static void *read_always(void *argument)
+{
+	uint8_t *bytes = aligned_alloc(NP_PAGE, LENGTH);
+	int file = open(argument, O_RDONLY | O_DIRECT);
+
+	while (!atomic_load(&others_stop))
+		if (pread(file, bytes, LENGTH, 0) != LENGTH)
+			break;
+	close(file);
+	free(bytes);
+	return NULL;
+}
+
+static int others_start(pthread_t *threads, void *(*call)(void *))
+{
+	uint32_t i;
+	int ret = 0;
+
+	atomic_store(&others_stop, false);
+	for (i = 0; i < OTHERS; i++)
+		ret |= pthread_create(&threads[i], NULL, call, DATA);
+	np_sleep_ms(100);
+	return ret;
+}
+
+static int others_end(pthread_t *threads)
+{
+	uint32_t i;
+	int ret = 0;
+
+	atomic_store(&others_stop, true);
+	for (i = 0; i < OTHERS; i++)
+		ret |= pthread_join(threads[i], NULL);
+	return ret;
+}
+
+TEST_F(files, readers_do_not_keep_the_file)
+{
+	pthread_t threads[OTHERS];
+
+	ASSERT_EQ(0, others_start(threads, read_always));
+	EXPECT_EQ(0, write_piece(self));
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+	EXPECT_EQ(0, others_end(threads));
+}
+
+static void add_and_wait(int answer)
+{
+	struct np_ctrl ctrl;
+	struct np_qp qp;
+	int file = open(OTHER, O_RDWR);
+
+	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
+	if (np_ctrl_open(&ctrl, "np1") || np_qp_open(&qp, ctrl.fd, ENTRIES) ||
+	    np_window_add(&qp, file, 0, 0, NULL) || error_of(pwrite(file, "x", 1, 0)) != ETXTBSY ||
+	    write(answer, "", 1) != 1)
+		_exit(1);
+	pause();
+	_exit(2);
+}
+
+TEST_F(files, killed_process_releases_the_file)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, np_kill_child(add_and_wait));
+	while (still_writable(OTHER) && np_now_ms() < end)
+		np_sleep_ms(10);
+	EXPECT_EQ(0, still_writable(OTHER));
+}
+
+/* --- what stops commands -------------------------------------------------- */
+
+static int freeze(unsigned long call)
+{
+	int mount = open(MOUNT, O_RDONLY), ret = ioctl(mount, call, 0) ? -errno : 0;
+
+	close(mount);
+	return ret;
+}
+
+TEST_F(files, frozen_file_system_takes_no_writes)
+{
+	ASSERT_EQ(0, freeze(FIFREEZE));
+	EXPECT_EQ(NOT_READY, write_piece(self));
+	EXPECT_EQ(NOT_READY, command_on(self, NVMEPEER_OP_WRITE_ZEROES, 0, PIECE, 0));
+	EXPECT_EQ(0, read_piece(self));
+	ASSERT_EQ(0, freeze(FITHAW));
+	EXPECT_EQ(0, write_piece(self));
+	/* Each write has ended its use. */
+	ASSERT_EQ(0, freeze(FIFREEZE));
+	ASSERT_EQ(0, freeze(FITHAW));
+}
+
+/* The extents are compared also while the file system is frozen. */
+TEST_F(files, frozen_file_system_is_read_after_a_change)
+{
+	ASSERT_EQ(0, fchmod(self->file, 0640));
+	ASSERT_EQ(0, freeze(FIFREEZE));
+	EXPECT_EQ(NOT_READY, write_piece(self));
+	EXPECT_EQ(0, read_piece(self));
+	ASSERT_EQ(0, freeze(FITHAW));
+	EXPECT_EQ(0, write_piece(self));
+}
+
+TEST_F(files, read_only_file_system_takes_no_writes)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	if (access("/proc/sysrq-trigger", W_OK))
+		SKIP(return, "no sysrq in this kernel");
+	EXPECT_EQ(0, write_piece(self));
+	ASSERT_EQ(0, fchmod(self->file, 0640));
+	ASSERT_EQ(0, np_write_file("/proc/sysrq-trigger", "u"));
+	while (!write_piece(self) && np_now_ms() < end)
+		np_sleep_ms(10);
+	EXPECT_EQ(READ_ONLY, write_piece(self));
+	EXPECT_EQ(0, read_piece(self));
+	EXPECT_EQ(-EROFS, np_window_add(&self->qp, self->file, 0, 0, NULL));
+	ASSERT_EQ(0, run("mount -o remount,rw %s", MOUNT));
+	EXPECT_EQ(0, write_piece(self));
+}
+
+TEST_F(files, immutable_file_takes_no_writes)
+{
+	const unsigned int flags[] = { FS_IMMUTABLE_FL, FS_APPEND_FL };
+	struct nvme_peer_window_info info;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, set_flags(DATA, flags[i]));
+		EXPECT_EQ(READ_ONLY, write_piece(self));
+		EXPECT_EQ(0, read_piece(self));
+		ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
+		EXPECT_EQ(NVME_PEER_RIGHT_READ, info.rights);
+		ASSERT_EQ(0, set_flags(DATA, 0));
+		EXPECT_EQ(0, write_piece(self));
+	}
+}
+
+TEST_F(files, changes_of_attributes_end_nothing)
+{
+	ASSERT_EQ(0, fchmod(self->file, 0640));
+	EXPECT_EQ(0, write_piece(self));
+	ASSERT_EQ(0, futimens(self->file, NULL));
+	EXPECT_EQ(0, read_piece(self));
+	ASSERT_EQ(0, ftruncate(self->file, 2 * LENGTH));
+	EXPECT_EQ(0, write_piece(self));
+	EXPECT_EQ(LBA_RANGE, command_on(self, NVMEPEER_OP_READ, LENGTH / NP_BLOCK, 1, 0));
+}
+
+/* Data that goes to the journal first is not on its blocks. */
+TEST_F(files, journal_of_data_ends_the_window)
+{
+	ASSERT_EQ(0, set_flags(DATA, FS_JOURNAL_DATA_FL));
+	EXPECT_EQ(INVALID_NS, write_piece(self));
+	EXPECT_EQ(INVALID_NS, read_piece(self));
+}
+
+static void *punch(void *argument)
+{
+	const int *file = argument;
+	int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
+	return (void *)(long)(fallocate(*file, mode, BYTES, BYTES) ? -errno : 0);
+}
+
+static void *collapse(void *argument)
+{
+	const int *file = argument;
+
+	return (void *)(long)(fallocate(*file, FALLOC_FL_COLLAPSE_RANGE, BYTES, BYTES) ? -errno : 0);
+}
+
+/* Keeps CPU 1 from other threads. */
+static void *occupy(void *argument)
+{
+	while (!atomic_load((atomic_bool *)argument))
+		;
+	return NULL;
+}
+
+static int on_second_cpu(pthread_attr_t *attributes, int policy)
+{
+	struct sched_param parameters = { .sched_priority = policy == SCHED_FIFO };
+	cpu_set_t second;
+
+	CPU_ZERO(&second);
+	CPU_SET(1, &second);
+	return pthread_attr_init(attributes) ||
+	       pthread_attr_setaffinity_np(attributes, sizeof(second), &second) ||
+	       pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED) ||
+	       pthread_attr_setschedpolicy(attributes, policy) ||
+	       pthread_attr_setschedparam(attributes, &parameters);
+}
+
+/*
+ * Adds a window while @change is under way: that has checked for the pin, waits for the end of the
+ * freeze, and then for its CPU, which another thread leaves when the file is pinned. Returns what
+ * @change does.
+ */
+static int add_before_late_change(FIXTURE_DATA(files) *self, void *(*change)(void *))
+{
+	atomic_bool leave = false;
+	pthread_attr_t attributes;
+	pthread_t thread, hog;
+	void *changed;
+	int ret;
+
+	if (np_write_file("/proc/sys/kernel/sched_rt_runtime_us", "-1") || freeze(FIFREEZE) ||
+	    on_second_cpu(&attributes, SCHED_OTHER) ||
+	    pthread_create(&thread, &attributes, change, &self->file))
+		return -EIO;
+	np_sleep_ms(500);
+	if (on_second_cpu(&attributes, SCHED_FIFO) ||
+	    pthread_create(&hog, &attributes, occupy, &leave) || freeze(FITHAW))
+		return -EIO;
+	ret = np_window_add(&self->qp, self->file, 0, 0, &self->window) ?: read_piece(self);
+	atomic_store(&leave, true);
+	pthread_join(hog, NULL);
+	pthread_join(thread, &changed);
+	return np_write_file("/proc/sys/kernel/sched_rt_runtime_us", "950000") ?: ret ?:
+	       (int)(long)changed;
+}
+
+TEST_F(files, fallocate_that_began_before_ends_the_window)
+{
+	void *(*const changes[])(void *) = { punch, collapse };
+	struct nvme_peer_window_info info;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+		ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
+		ASSERT_EQ(0, add_before_late_change(self, changes[i]));
+		EXPECT_EQ(INVALID_NS, read_piece(self));
+		EXPECT_EQ(INVALID_NS, write_piece(self));
+		ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
+		EXPECT_EQ(0, info.blocks);
+	}
+}
+
+/* --- a file that is locked for any time ----------------------------------- */
+
+/**
+ * struct locker - a thread that is in a call for OTHER, with the lock of its inode
+ * @faults: userfaultfd that keeps it there
+ * @page: the memory that it accesses
+ */
+struct locker {
+	int file;
+	int faults;
+	uint8_t *page;
+	pthread_t thread;
+};
+
+static void *write_page(void *argument)
+{
+	const struct locker *locker = argument;
+
+	return (void *)(long)write(locker->file, locker->page, BYTES);
+}
+
+/* Allowed while the file has windows. */
+static void *read_page(void *argument)
+{
+	const struct locker *locker = argument;
+
+	return (void *)(long)read(locker->file, locker->page, BYTES);
+}
+
+static int locker_begin(struct locker *locker, void *(*call)(void *))
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	locker->file = open(OTHER, call == read_page ? O_RDONLY | O_DIRECT : O_RDWR);
+	locker->faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	locker->page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	range.range.start = (uintptr_t)locker->page;
+	range.range.len = BYTES;
+	if (locker->faults < 0 || ioctl(locker->faults, UFFDIO_API, &api) ||
+	    ioctl(locker->faults, UFFDIO_REGISTER, &range))
+		return -errno;
+	return -pthread_create(&locker->thread, NULL, call, locker);
+}
+
+/* It has faulted. */
+static int locker_wait(const struct locker *locker)
+{
+	struct uffd_msg message;
+
+	return read(locker->faults, &message, sizeof(message)) == sizeof(message) ? 0 : -EIO;
+}
+
+static int locker_start(struct locker *locker, void *(*call)(void *))
+{
+	return locker_begin(locker, call) ?: locker_wait(locker);
+}
+
+static void locker_stop(struct locker *locker)
+{
+	struct uffdio_zeropage zero = {
+		.range = { .start = (uintptr_t)locker->page, .len = BYTES },
+	};
+
+	ioctl(locker->faults, UFFDIO_ZEROPAGE, &zero);
+	pthread_join(locker->thread, NULL);
+	close(locker->faults);
+	close(locker->file);
+	munmap(locker->page, BYTES);
+}
+
+/* In a child: adds a window on OTHER. */
+static pid_t add_in_child(FIXTURE_DATA(files) *self)
+{
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	_exit(add_path(self, OTHER, O_RDWR) ? 1 : 0);
+}
+
+TEST_F(files, locked_file_delays_its_caller_only)
+{
+	struct locker locker;
+	struct np_qp other;
+	pid_t child, second;
+	int status;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, locker_start(&locker, write_page)) TH_LOG("%d", errno);
+	child = add_in_child(self);
+	np_sleep_ms(300);
+	second = add_in_child(self);
+	np_sleep_ms(300);
+	EXPECT_EQ(0, waitpid(-1, &status, WNOHANG));
+	/* On the same queue pair. */
+	EXPECT_EQ(0, write_piece(self));
+	EXPECT_EQ(0, np_window_remove(&self->qp, self->window));
+	/* On another one. */
+	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
+	EXPECT_EQ(0, np_window_add(&other, self->file, 0, 0, NULL));
+	np_qp_close(&other);
+	/* Both can be killed. */
+	EXPECT_EQ(0, kill(second, SIGKILL));
+	EXPECT_EQ(second, waitpid(second, &status, 0));
+	EXPECT_EQ(0, kill(child, SIGKILL));
+	EXPECT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	EXPECT_EQ(0, read_piece(self));
+	locker_stop(&locker);
+	EXPECT_EQ(0, add_path(self, OTHER, O_RDWR));
+}
+
+static void *change_mode(void *argument)
+{
+	return (void *)(long)chmod(argument, 0640);
+}
+
+/* Two queue pairs of one user, as those of a broker. */
+TEST_F(files, locked_file_delays_its_queue_pair_only)
+{
+	struct np_command command;
+	struct locker locker;
+	struct np_qp other;
+	pthread_t thread;
+	uint32_t window;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	self->other = open(OTHER, O_RDWR);
+	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_window_add(&other, self->other, 0, 0, &window));
+	ASSERT_EQ(0, locker_start(&locker, read_page)) TH_LOG("%d", errno);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mode, OTHER));
+	np_sleep_ms(300);
+	command = np_window_command(NVMEPEER_OP_WRITE_ZEROES, window, 0, PIECE, 0, 0);
+	np_qp_put(&other, &command);
+	ASSERT_EQ(0, np_qp_ring_doorbell(&other));
+	/* Its extents are to be compared, and that waits. */
+	np_sleep_ms(1000);
+	EXPECT_EQ(-ETIMEDOUT, np_qp_reap(&other, NULL, 0));
+	ASSERT_EQ(0, fchmod(self->file, 0640));
+	EXPECT_EQ(0, write_piece(self));
+	EXPECT_EQ(0, read_piece(self));
+	locker_stop(&locker);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, np_qp_reap(&other, NULL, NP_TIMEOUT_MS));
+	np_qp_close(&other);
+}
+
+/* It fails, with the lock of the inode. */
+static void *change_as_stranger(void *argument)
+{
+	return (void *)(long)(syscall(SYS_setresuid, 1000, 1000, 1000) || !chmod(argument, 0600));
+}
+
+/* Those who lock @argument in turn: each time one has the lock of the inode, others wait for it. */
+static void *lock_in_turn(void *argument)
+{
+	struct locker lockers[2];
+	pthread_t waiter, next;
+	int ret = locker_start(&lockers[0], read_page);
+	uint32_t i;
+
+	ret = ret ?: pthread_create(&waiter, NULL, change_as_stranger, argument);
+	for (i = 0; !ret && !atomic_load(&others_stop); i ^= 1) {
+		np_sleep_ms(20);
+		ret = locker_begin(&lockers[!i], read_page);
+		np_sleep_ms(20);
+		ret = ret ?: pthread_create(&next, NULL, change_as_stranger, argument);
+		np_sleep_ms(20);
+		locker_stop(&lockers[i]);
+		pthread_join(waiter, NULL);
+		waiter = next;
+		ret = ret ?: locker_wait(&lockers[!i]);
+	}
+	if (!ret)
+		locker_stop(&lockers[i]);
+	pthread_join(waiter, NULL);
+	return (void *)(long)ret;
+}
+
+/* None of them keeps it for long, but an attempt to lock it never succeeds. */
+TEST_F(files, those_who_lock_in_turn_do_not_stop_commands)
+{
+	struct np_command command;
+	pthread_t thread;
+	uint32_t window, i;
+	void *ret;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	self->other = open(OTHER, O_RDWR);
+	ASSERT_EQ(0, np_window_add(&self->qp, self->other, 0, 0, &window));
+	command = np_window_command(NVMEPEER_OP_WRITE_ZEROES, window, 0, PIECE, 0, 0);
+	atomic_store(&others_stop, false);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, lock_in_turn, OTHER));
+	np_sleep_ms(200);
+	for (i = 0; i < 5; i++)
+		EXPECT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS)) TH_LOG("%u", i);
+	atomic_store(&others_stop, true);
+	pthread_join(thread, &ret);
+	EXPECT_EQ(NULL, ret);
+}
+
+TEST_F(files, locked_file_is_released_later)
+{
+	int64_t began, end;
+	struct locker locker;
+	pthread_t thread;
+	uint32_t window;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	self->other = open(OTHER, O_RDWR);
+	ASSERT_EQ(0, np_window_add(&self->qp, self->other, 0, 0, &window));
+	ASSERT_EQ(0, locker_start(&locker, read_page)) TH_LOG("%d", errno);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mode, OTHER));
+	np_sleep_ms(300);
+	began = np_now_ms();
+	ASSERT_EQ(0, np_window_remove(&self->qp, window));
+	EXPECT_GT(began + NP_TIMEOUT_MS / 2, np_now_ms());
+	locker_stop(&locker);
+	pthread_join(thread, NULL);
+	end = np_now_ms() + NP_TIMEOUT_MS;
+	while (still_writable(OTHER) && np_now_ms() < end)
+		np_sleep_ms(10);
+	EXPECT_EQ(0, still_writable(OTHER));
+}
+
+/* --- resets --------------------------------------------------------------- */
+
+TEST_F(files, window_survives_a_reset)
+{
+	struct nvme_peer_info info;
+	uint32_t round;
+
+	for (round = 0; round < 3; round++) {
+		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+		ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, write_piece(self));
+		EXPECT_EQ(0, command_on(self, NVMEPEER_OP_READ, 0, LENGTH / NP_BLOCK, 0));
+	}
+}
+
+TEST_HARNESS_MAIN
