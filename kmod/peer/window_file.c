@@ -141,16 +141,16 @@ static void nvmep_pin_set_times(struct nvmep_pin *pin)
 }
 
 /*
- * Returns whether the pin has ended.  Shared: those that change other flags, not
- * atomically, have the lock exclusively, and readers do not delay this.
+ * Returns whether the pin has ended: without new users.  The lock of the inode may
+ * be shared: those that change other flags, not atomically, have it exclusively.
  */
-static bool nvmep_pin_try_end(struct nvmep_pin *pin)
+static bool nvmep_pin_end(struct nvmep_pin *pin)
 {
 	struct inode *inode = pin->inode;
 	bool ended;
 
-	if (!inode_trylock_shared(inode))
-		return false;
+	lockdep_assert_held(&inode->i_rwsem);
+
 	spin_lock(&nvmep_pins_lock);
 	ended = !pin->users;
 	pin->releasing = ended;
@@ -161,7 +161,6 @@ static bool nvmep_pin_try_end(struct nvmep_pin *pin)
 		set_mask_bits(&inode->i_flags, S_SWAPFILE, 0);
 		mapping_allow_writable(inode->i_mapping);
 	}
-	inode_unlock_shared(inode);
 	return ended;
 }
 
@@ -172,32 +171,35 @@ static void nvmep_pin_free(struct nvmep_pin *pin)
 	module_put(THIS_MODULE);
 }
 
-static bool nvmep_pin_releasing(const struct nvmep_pin *pin)
+/*
+ * Returns false if the file system is frozen, or the inode is locked: not by
+ * readers, with which this shares the lock.
+ */
+static bool nvmep_pin_try_release(struct nvmep_pin *pin)
 {
-	bool releasing;
+	struct super_block *sb = pin->inode->i_sb;
+	bool ended;
 
-	spin_lock(&nvmep_pins_lock);
-	releasing = pin->releasing;
-	spin_unlock(&nvmep_pins_lock);
-	return releasing;
+	if (!sb_start_write_trylock(sb))
+		return false;
+	nvmep_pin_set_times(pin);
+	sb_end_write(sb);
+	if (!inode_trylock_shared(pin->inode))
+		return false;
+	ended = nvmep_pin_end(pin);
+	inode_unlock_shared(pin->inode);
+	if (ended)
+		nvmep_pin_free(pin);
+	return true;
 }
 
-/* Tries again later if the file system is frozen, or the inode is locked. */
+/* Once it has released the pin, or found users, only these queue it again. */
 static void nvmep_pin_release_work(struct work_struct *work)
 {
 	struct nvmep_pin *pin = container_of(to_delayed_work(work),
 					     struct nvmep_pin, release);
-	struct super_block *sb = pin->inode->i_sb;
 
-	if (sb_start_write_trylock(sb)) {
-		nvmep_pin_set_times(pin);
-		sb_end_write(sb);
-		if (nvmep_pin_try_end(pin)) {
-			nvmep_pin_free(pin);
-			return;
-		}
-	}
-	if (nvmep_pin_releasing(pin))
+	if (!nvmep_pin_try_release(pin))
 		queue_delayed_work(nvmep_file_wq, &pin->release,
 				   NVMEP_RELEASE_INTERVAL);
 }
