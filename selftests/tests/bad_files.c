@@ -53,11 +53,11 @@ static int unmount(void)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
-	while (umount(MOUNT))
+	while (umount(MOUNT)) {
 		if (np_now_ms() > end)
 			return -errno;
-		else
-			np_sleep_ms(100);
+		np_sleep_ms(100);
+	}
 	return 0;
 }
 
@@ -135,7 +135,8 @@ TEST_F(bad_files, first_error_is_reported)
 /* The file system may stop at any time: what it knows of the file has to be on the disk. */
 TEST_F(bad_files, file_that_cannot_be_flushed_is_refused)
 {
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_STATUS, NVME_SC_INTERNAL, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_STATUS, NVME_SC_INTERNAL,
+				 BADCTRL_EVERY));
 	EXPECT_EQ(-EIO, np_window_add(&self->qp, self->file, 0, 0, NULL));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_COUNT, 0, BADCTRL_EVERY));
 	EXPECT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, NULL));
