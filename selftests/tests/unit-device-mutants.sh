@@ -5,7 +5,7 @@
 # matches, one that does not compile, and a test that fails without a mutant.
 #
 # timeout: 900
-# arguments: --sample 50
+# arguments: --sample 25
 # long-arguments: --jobs 2
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -6,7 +6,7 @@
 # usage: unit-store-mutants.sh [--sample N | --all | NAME...]
 #
 # timeout: 900
-# arguments: --sample 15
+# arguments: --sample 8
 # long-arguments: --all
 set -euo pipefail
 cd "$(dirname "$0")/.."
