@@ -135,9 +135,14 @@ TEST_F(bad_files, first_error_is_reported)
 /* The file system may stop at any time: what it knows of the file has to be on the disk. */
 TEST_F(bad_files, file_that_cannot_be_flushed_is_refused)
 {
+	int ret;
+
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_STATUS, NVME_SC_INTERNAL,
 				 BADCTRL_EVERY));
-	EXPECT_EQ(-EIO, np_window_add(&self->qp, self->file, 0, 0, NULL));
+	ret = np_window_add(&self->qp, self->file, 0, 0, NULL);
+	if (!ret && !np_bad_hits(&self->bad, 0))
+		SKIP(return, "fsync() of this kernel sends no Flush for a file without changes");
+	EXPECT_EQ(-EIO, ret);
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_COUNT, 0, BADCTRL_EVERY));
 	EXPECT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, NULL));
 }

@@ -1408,15 +1408,19 @@ static uint32_t reads_of(const struct np_qp *qp)
 	return np_qp_stats(qp, &now) ? 0 : (uint32_t)now.reads;
 }
 
-/* How many reads were sent for each of three tenants when there are @least for the first one. */
-static void count_reads(const struct np_qp *qps, uint32_t reads[3], uint32_t least)
+/*
+ * How many reads were sent for each of three tenants when there are @least for the first one. Returns
+ * -EAGAIN if this process was late.
+ */
+static int count_reads(const struct np_qp *qps, uint32_t reads[3], uint32_t least)
 {
 	uint32_t i;
 
-	do {
-		for (i = 3; i--; )
-			reads[i] = reads_of(&qps[i]);
-	} while (reads[0] < least);
+	while (reads_of(&qps[0]) < least)
+		;
+	for (i = 0; i < 3; i++)
+		reads[i] = reads_of(&qps[i]);
+	return reads_of(&qps[0]) - reads[0] > BACKLOG / 32 ? -EAGAIN : 0;
 }
 
 /*
@@ -1425,7 +1429,7 @@ static void count_reads(const struct np_qp *qps, uint32_t reads[3], uint32_t lea
  */
 static int compare_shares(FIXTURE_DATA(mediated) *self, uint32_t reads[3])
 {
-	uint32_t before[3], after[3], i;
+	uint32_t before[3] = { 0 }, after[3] = { 0 }, i;
 	struct np_qp qps[3];
 	int ret = 0;
 
@@ -1433,14 +1437,12 @@ static int compare_shares(FIXTURE_DATA(mediated) *self, uint32_t reads[3])
 		ret = ret ?: open_with_backlog(&qps[i], self, i ? 1 : 6);
 	for (i = 3; i-- && !ret; )
 		ret = np_qp_ring_doorbell(&qps[i]);
-	if (!ret) {
-		count_reads(qps, before, BACKLOG / 6);
-		count_reads(qps, after, before[0] + BACKLOG / 3);
-		for (i = 0; i < 3; i++)
-			reads[i] = after[i] - before[i];
-	}
-	for (i = 0; i < 3; i++)
+	ret = ret ?: count_reads(qps, before, BACKLOG / 6);
+	ret = ret ?: count_reads(qps, after, before[0] + BACKLOG / 3);
+	for (i = 0; i < 3; i++) {
+		reads[i] = after[i] - before[i];
 		np_qp_close(&qps[i]);
+	}
 	return ret ?: after[0] > BACKLOG * 3 / 4 ? -EAGAIN : 0;
 }
 
