@@ -45,18 +45,6 @@
 #define ENDING		UINT32_MAX
 #define FOLDER		"/run/file_random"
 
-/* linux/fs/ext4/ext4.h */
-struct move_extent {
-	uint32_t reserved;
-	uint32_t donor_fd;
-	uint64_t orig_start;
-	uint64_t donor_start;
-	uint64_t len;
-	uint64_t moved_len;
-};
-
-#define EXT4_IOC_MOVE_EXT	_IOWR('f', 15, struct move_extent)
-
 /**
  * struct block - what a block of a file may contain
  * @busy: a process or a peer writes it; also guards the file's blocks against its end as pinned

@@ -52,17 +52,6 @@
 #define DATA		MOUNT "/data"
 #define OTHER		MOUNT "/other"
 
-struct move_extent {
-	uint32_t reserved;
-	uint32_t donor_fd;
-	uint64_t orig_start;
-	uint64_t donor_start;
-	uint64_t len;
-	uint64_t moved_len;
-};
-
-#define MOVE_EXTENT	_IOWR('f', 15, struct move_extent)
-
 FIXTURE(files)
 {
 	struct np_ctrl ctrl;
@@ -397,7 +386,7 @@ static int move_extent(int file, int donor)
 {
 	struct move_extent move = { .donor_fd = (uint32_t)donor, .len = 1 };
 
-	return ioctl(file, MOVE_EXTENT, &move);
+	return ioctl(file, EXT4_IOC_MOVE_EXT, &move);
 }
 
 static int map_shared(int file, int protection)

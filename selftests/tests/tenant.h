@@ -45,6 +45,18 @@ void np_memory_free(struct np_memory *memory);
 struct np_command np_window_command(uint8_t opcode, uint32_t window, uint64_t lba, uint32_t blocks,
 				    uint32_t slot, uint64_t offset);
 
+/* Of ext4, which has no header for it. */
+struct move_extent {
+	uint32_t reserved;
+	uint32_t donor_fd;
+	uint64_t orig_start;
+	uint64_t donor_start;
+	uint64_t len;
+	uint64_t moved_len;
+};
+
+#define EXT4_IOC_MOVE_EXT	_IOWR('f', 15, struct move_extent)
+
 /* Written bytes, on the disk. */
 int np_make_file(const char *path, uint32_t bytes);
 /* Extents of a page each, on a file system with such blocks. */
