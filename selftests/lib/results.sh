@@ -42,8 +42,8 @@ what_failed() {
 	esac
 	awk '
 		# The name of a test may contain these words.
-		/^# +(RUN|OK|FAIL) / || /^# Totals/ { next }
-		/^not ok/ || /^# .*(Expected|Assert|fail|error)/ { if (++said <= 20) print }
+		/^(# +)+(RUN|OK|FAIL) / || /^(# )+Totals/ { next }
+		/^(# )*not ok/ || /^# .*(Expected|Assert|fail|error)/ { if (++said <= 20) print }
 		END { exit !said }' "$1" || tail -n 10 "$1"
 }
 
