@@ -1137,6 +1137,12 @@ static void nvmep_mediator_issue(struct nvmep_mediator *mediator)
 
 /* --- one command --- */
 
+/* An entry of a submission ring; words take half as many copies. */
+union nvmep_entry {
+	__le32 dwords[NVMEP_SQE_DWORDS];
+	u64 words[NVMEP_SQE_DWORDS / 2];
+};
+
 static void nvmep_tenant_count(struct nvmep_tenant *tenant,
 			       const struct nvmep_mediate_command *command)
 {
@@ -1224,18 +1230,16 @@ static void nvmep_command_split(struct nvmep_tenant_command *command,
 	nvmep_command_send_parts(mediator, command);
 }
 
+/* Takes @command off tenant->idle. */
 static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 				struct nvmep_shared *shared,
-				const struct nvmep_mediate_command *checked,
+				struct nvmep_tenant_command *command,
 				const struct nvmep_dma_range *range,
 				struct nvmep_file *file)
 {
+	const struct nvmep_mediate_command *checked = &command->command;
 	struct nvmep_window *window = &tenant->windows[checked->window];
-	struct nvmep_tenant_command *command =
-		list_first_entry(&tenant->idle, struct nvmep_tenant_command,
-				 node);
 
-	command->command = *checked;
 	command->users = range->users;
 	command->buf = nvmep_tenant_ordered_buf(tenant, checked);
 	command->file = file;
@@ -1253,9 +1257,8 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 		return;
 	}
 	list_del_init(&command->node);
-	nvmep_shared_submit(tenant->mediator, shared, command,
-			    &command->command, range->segment,
-			    nvmep_command_timeout(command));
+	nvmep_shared_submit(tenant->mediator, shared, command, checked,
+			    range->segment, nvmep_command_timeout(command));
 }
 
 /*
@@ -1264,20 +1267,21 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
  */
 static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 			      struct nvmep_shared *shared,
-			      const struct nvmep_mediate_command *command,
+			      struct nvmep_tenant_command *command,
 			      struct nvmep_file *file)
 {
-	struct nvmep_window *window = &tenant->windows[command->window];
+	const struct nvmep_mediate_command *checked = &command->command;
+	struct nvmep_window *window = &tenant->windows[checked->window];
 	struct nvmep_dma_range range = { };
 	int ret;
 
-	if (command->opcode == nvme_cmd_write_zeroes && tenant->zeroes)
+	if (checked->opcode == nvme_cmd_write_zeroes && tenant->zeroes)
 		return -EAGAIN;
 	ret = nvmep_window_get(window);
 	if (ret)
 		return ret;
-	if (command->bytes) {
-		ret = nvmep_tenant_get_data(tenant, command, &range);
+	if (checked->bytes) {
+		ret = nvmep_tenant_get_data(tenant, checked, &range);
 		if (ret) {
 			percpu_ref_put(&window->blocks.queue->q_usage_counter);
 			return ret;
@@ -1290,13 +1294,13 @@ static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 /* As nvmep_tenant_start(), for any window. */
 static int nvmep_tenant_start_window(struct nvmep_tenant *tenant,
 				     struct nvmep_shared *shared,
-				     const struct nvmep_mediate_command *command,
+				     struct nvmep_tenant_command *command,
 				     struct nvmep_file *file)
 {
-	bool write = nvmep_command_writes(command);
+	bool write = nvmep_command_writes(&command->command);
 	int ret;
 
-	if (!file || !command->blocks)
+	if (!file || !command->command.blocks)
 		return nvmep_tenant_start(tenant, shared, command, NULL);
 	ret = nvmep_file_begin(file, write);
 	if (ret)
@@ -1321,38 +1325,42 @@ static u32 nvmep_tenant_cost(const struct nvmep_mediate_command *command,
 
 /* Copies an entry: the tenant may write it at any time. */
 static void nvmep_tenant_copy(const struct nvmep_tenant *tenant,
-			      __le32 entry[NVMEP_SQE_DWORDS])
+			      union nvmep_entry *entry)
 {
-	const __le32 *ring = page_address(tenant->qp->sq.host->pages[0]);
+	const union nvmep_entry *ring =
+		page_address(tenant->qp->sq.host->pages[0]);
 	unsigned int i;
 
-	ring += tenant->sq_head * NVMEP_SQE_DWORDS;
-	for (i = 0; i < NVMEP_SQE_DWORDS; i++)
-		entry[i] = READ_ONCE(ring[i]);
+	ring += tenant->sq_head;
+	for (i = 0; i < ARRAY_SIZE(entry->words); i++)
+		entry->words[i] = READ_ONCE(ring->words[i]);
 }
 
 /*
  * Returns 0 if the entry was taken; or leaves it in the ring: -ENOBUFS if its
  * cost exceeds what is left of the turn, -EAGAIN if it has to wait, for which
- * its tenant keeps its cost.
+ * its tenant keeps its cost.  The tenant has an idle command.
  */
 static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 				  struct nvmep_shared *shared)
 {
-	struct nvmep_mediate_command command;
-	__le32 entry[NVMEP_SQE_DWORDS];
+	struct nvmep_tenant_command *command =
+		list_first_entry(&tenant->idle, struct nvmep_tenant_command,
+				 node);
+	struct nvmep_mediate_command *checked = &command->command;
+	union nvmep_entry entry;
 	struct nvmep_file *file;
 	int status;
 	u32 cost;
 
-	nvmep_tenant_copy(tenant, entry);
-	file = nvmep_window_refresh(tenant, le32_to_cpu(entry[1]));
-	status = nvmep_mediate_check(&tenant->rights, entry, &command);
-	cost = nvmep_tenant_cost(&command, status ? NULL : file);
+	nvmep_tenant_copy(tenant, &entry);
+	file = nvmep_window_refresh(tenant, le32_to_cpu(entry.dwords[1]));
+	status = nvmep_mediate_check(&tenant->rights, entry.dwords, checked);
+	cost = nvmep_tenant_cost(checked, status ? NULL : file);
 	if (cost > tenant->deficit)
 		return -ENOBUFS;
 	if (!status)
-		status = nvmep_tenant_start_window(tenant, shared, &command,
+		status = nvmep_tenant_start_window(tenant, shared, command,
 						   file);
 	if (status < 0) {
 		tenant->deficit = cost;
@@ -1363,7 +1371,7 @@ static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 		tenant->sq_head = 0;
 	if (status) {
 		nvmep_count(&tenant->stats.refused, 1);
-		nvmep_tenant_post(tenant, command.cid, status);
+		nvmep_tenant_post(tenant, checked->cid, status);
 	}
 	return 0;
 }
@@ -1373,7 +1381,7 @@ static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 /**
  * struct nvmep_round - what one pass has fetched
  * @taken: entries
- * @saving: a tenant saves for a command
+ * @saving: in this round a tenant saves for a command
  */
 struct nvmep_round {
 	unsigned int taken;
@@ -1471,34 +1479,44 @@ static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
 }
 
 /*
- * The tenant whose turn it is comes first, also in the next pass; before it those
- * that got nothing because their users have their shares: what these give back
- * is for them, not for the tenants that had it.
+ * A turn of each tenant.  The tenant whose turn it is comes first, also in the
+ * next round; before it those that got nothing because their users have their
+ * shares: what these give back is for them, not for the tenants that had it.
+ * Returns whether the next round goes on in this pass.
  */
-static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediator)
+static bool nvmep_mediator_round(struct nvmep_mediator *mediator,
+				 struct nvmep_round *round)
 {
-	struct nvmep_round round = { };
+	unsigned int before, began = round->taken;
 	struct nvmep_qp *qp, *last;
-	unsigned int before;
 	LIST_HEAD(waiting);
-	int err = 0;
+	int err;
 
-	if (list_empty(&mediator->tenants))
-		return NVMEP_RELAY_CLOSED;
+	round->saving = false;
 	last = list_last_entry(&mediator->tenants, struct nvmep_qp, relay.node);
 	do {
 		qp = list_first_entry(&mediator->tenants, struct nvmep_qp,
 				      relay.node);
-		before = round.taken;
-		err = nvmep_tenant_pass(qp->tenant, &round);
+		before = round->taken;
+		err = nvmep_tenant_pass(qp->tenant, round);
 		if (err == -ESHUTDOWN)
 			list_del_init(&qp->relay.node);
-		else if (err == -EDQUOT && round.taken == before)
+		else if (err == -EDQUOT && round->taken == before)
 			list_move_tail(&qp->relay.node, &waiting);
 		else if (err != -EBUSY)
 			list_move_tail(&qp->relay.node, &mediator->tenants);
 	} while (err != -EBUSY && qp != last);
 	list_splice(&waiting, &mediator->tenants);
+	return err != -EBUSY && round->saving && round->taken > began;
+}
+
+static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediator)
+{
+	struct nvmep_round round = { };
+
+	while (!list_empty(&mediator->tenants) &&
+	       nvmep_mediator_round(mediator, &round))
+		;
 	if (round.taken || round.saving)
 		return NVMEP_RELAY_ACTIVE;
 	return list_empty(&mediator->tenants) ? NVMEP_RELAY_CLOSED :

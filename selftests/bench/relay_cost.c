@@ -31,7 +31,6 @@
 #define BATCHES		100U
 #define SAMPLES		100U
 #define INSTRUCTION_NS	2.0
-#define POLLERS		"/sys/kernel/debug/nvme-peer/pollers"
 
 static bool failed;
 
@@ -57,13 +56,12 @@ static uint64_t now_ns(void)
 
 static unsigned long long busy_ns(void)
 {
-	unsigned long long busy;
-	char text[4096];
-	int ret = np_read_file(POLLERS, text, sizeof(text));
+	struct np_pollers pollers;
+	int ret = np_pollers_read(&pollers);
 
-	if (ret || sscanf(strchr(text, '\n'), "%*d %*u %*u %*u %llu", &busy) != 1)
-		die(POLLERS, ret);
-	return busy;
+	if (ret)
+		die("pollers", ret);
+	return pollers.busy_ns;
 }
 
 static uint64_t doorbell_writes(const struct np_qp *qp)

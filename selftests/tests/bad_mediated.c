@@ -127,6 +127,22 @@ static int put_reads(FIXTURE_DATA(bad_mediated) *self, uint32_t count)
 	       np_bad_wait_word(&self->bad, BADCTRL_HELD, count);
 }
 
+/* Commands of 4 KiB of which a queue pair has eight in a turn: the poll that finds them takes all. */
+TEST_F(bad_mediated, poll_has_several_turns)
+{
+	struct np_pollers before, now;
+	uint32_t i;
+
+	ASSERT_EQ(0, np_pollers_read(&before));
+	ASSERT_EQ(0, put_reads(self, ENTRIES - 1));
+	np_sleep_ms(20);
+	ASSERT_EQ(0, np_pollers_read(&now));
+	EXPECT_EQ(before.active + 1, now.active);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	for (i = 0; i < ENTRIES - 1; i++)
+		EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+}
+
 /* ACL allows one Abort at a time: each one that has ended makes room for the next, and none is sent twice. */
 TEST_F(bad_mediated, each_command_that_hangs_is_aborted_once)
 {

@@ -754,6 +754,26 @@ int np_module_objects_wait(const char before[NP_OBJECTS], int timeout_ms)
 	return settle(DEBUGFS "/objects", before, timeout_ms);
 }
 
+int np_pollers_read(struct np_pollers *pollers)
+{
+	unsigned long long passes, active, busy;
+	char text[4096], *line;
+	unsigned int qps;
+	int ret = np_read_file("/sys/kernel/debug/nvme-peer/pollers", text, sizeof(text));
+
+	*pollers = (struct np_pollers){};
+	for (line = ret ? NULL : strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+		if (sscanf(line, "%*d %u %llu %llu %llu", &qps, &passes, &active, &busy) != 4)
+			return -EIO;
+		pollers->threads++;
+		pollers->qps += qps;
+		pollers->passes += passes;
+		pollers->active += active;
+		pollers->busy_ns += busy;
+	}
+	return ret;
+}
+
 int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk)
 {
 	ssize_t ret = pread(fd, bytes, length, (off_t)disk);

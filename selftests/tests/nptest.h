@@ -179,6 +179,24 @@ int np_objects_wait(const struct np_ctrl *ctrl, const char before[NP_OBJECTS],
 int np_module_objects_wait(const char before[NP_OBJECTS], int timeout_ms);
 
 /**
+ * struct np_pollers - sums over the threads of the kernel that poll doorbells
+ * @threads: how many
+ * @qps: queue pairs on their lists
+ * @passes: polls of whole lists
+ * @active: those that found a new value
+ * @busy_ns: time that those took
+ */
+struct np_pollers {
+	unsigned int threads;
+	unsigned int qps;
+	unsigned long long passes;
+	unsigned long long active;
+	unsigned long long busy_ns;
+};
+
+int np_pollers_read(struct np_pollers *pollers);
+
+/**
  * struct np_buffer - host memory that the controller may read and write
  * @fd: dma-buf of nvmep_test
  * @handle: buffer handle

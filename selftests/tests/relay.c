@@ -30,52 +30,18 @@
 #define PAGES		9U
 #define BATCH		8U
 #define ROUNDS		5
-#define POLLERS		"/sys/kernel/debug/nvme-peer/pollers"
 #define POLLER_CPUS	"/sys/module/nvme_peer/parameters/poller_cpus"
 #define CPU1_ONLINE	"/sys/devices/system/cpu/cpu1/online"
-
-/**
- * struct pollers - sums over the threads of the kernel
- * @threads: how many
- * @qps: queue pairs on their lists
- * @passes: polls of whole lists
- * @active: those that found a new value
- */
-struct pollers {
-	unsigned int threads;
-	unsigned int qps;
-	unsigned long long passes;
-	unsigned long long active;
-};
-
-static int read_pollers(struct pollers *pollers)
-{
-	unsigned long long passes, active;
-	char text[4096], *line;
-	unsigned int qps;
-	int ret = np_read_file(POLLERS, text, sizeof(text));
-
-	*pollers = (struct pollers){};
-	for (line = ret ? NULL : strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
-		if (sscanf(line, "%*d %u %llu %llu", &qps, &passes, &active) != 3)
-			return -EIO;
-		pollers->threads++;
-		pollers->qps += qps;
-		pollers->passes += passes;
-		pollers->active += active;
-	}
-	return ret;
-}
 
 /* Wait until so many queue pairs are polled. */
 static int wait_polled(unsigned int qps)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-	struct pollers now;
+	struct np_pollers now;
 	int ret;
 
 	do {
-		ret = read_pollers(&now);
+		ret = np_pollers_read(&now);
 		if (ret || now.qps == qps)
 			return ret;
 		np_sleep_ms(1);
@@ -87,11 +53,11 @@ static int wait_polled(unsigned int qps)
 static int wait_pass(unsigned long long passes, int timeout_ms)
 {
 	int64_t end = np_now_ms() + timeout_ms;
-	struct pollers now;
+	struct np_pollers now;
 	int ret;
 
 	do {
-		ret = read_pollers(&now);
+		ret = np_pollers_read(&now);
 		if (ret || now.passes != passes)
 			return ret;
 		np_sleep_ms(1);
@@ -169,12 +135,12 @@ FIXTURE(relay)
 
 FIXTURE_SETUP(relay)
 {
-	struct pollers pollers;
+	struct np_pollers pollers;
 
 	np_qp_set_mode(NVME_PEER_MODE_RELAY);
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
-	ASSERT_EQ(0, read_pollers(&pollers));
+	ASSERT_EQ(0, np_pollers_read(&pollers));
 	self->polled = pollers.qps;
 	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->ctrl.fd, PAGES, 0));
 	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
@@ -182,13 +148,13 @@ FIXTURE_SETUP(relay)
 
 FIXTURE_TEARDOWN(relay)
 {
-	struct pollers pollers;
+	struct np_pollers pollers;
 
 	np_qp_close(&self->qp);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, self->buffer.handle));
 	np_buffer_close(&self->buffer);
 	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
-	EXPECT_EQ(0, read_pollers(&pollers));
+	EXPECT_EQ(0, np_pollers_read(&pollers));
 	EXPECT_EQ(self->polled, pollers.qps);
 	np_ctrl_close(&self->ctrl);
 }
@@ -441,7 +407,7 @@ TEST_F(relay, kick_wakes_the_thread)
 {
 	struct nvme_peer_qp_kick request = { .size = sizeof(request), .flags = 1 };
 	struct nvme_peer_info info;
-	struct pollers first, second;
+	struct np_pollers first, second;
 	int i;
 
 	EXPECT_EQ(-EINVAL, np_ioctl(self->qp.fd, NVME_PEER_QP_KICK, &request));
@@ -452,13 +418,13 @@ TEST_F(relay, kick_wakes_the_thread)
 		SKIP(return, "other queue pairs are polled");
 	np_sleep_ms(100);
 	for (i = 0; i < ROUNDS; i++) {
-		ASSERT_EQ(0, read_pollers(&first));
+		ASSERT_EQ(0, np_pollers_read(&first));
 		EXPECT_EQ(-ETIMEDOUT, wait_pass(first.passes, 50));
 		EXPECT_EQ(0, kick(&self->qp));
 		EXPECT_EQ(0, wait_pass(first.passes, NP_TIMEOUT_MS));
 		np_sleep_ms(20);
 	}
-	ASSERT_EQ(0, read_pollers(&second));
+	ASSERT_EQ(0, np_pollers_read(&second));
 	EXPECT_EQ(first.active, second.active);
 }
 
@@ -675,10 +641,10 @@ FIXTURE(relay_unbind)
 
 FIXTURE_SETUP(relay_unbind)
 {
-	struct pollers pollers;
+	struct np_pollers pollers;
 
 	np_qp_set_mode(NVME_PEER_MODE_RELAY);
-	ASSERT_EQ(0, read_pollers(&pollers));
+	ASSERT_EQ(0, np_pollers_read(&pollers));
 	self->polled = pollers.qps;
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
@@ -688,11 +654,11 @@ FIXTURE_SETUP(relay_unbind)
 /* Stores and kicks have no effect without the controller, and in its next binding. */
 FIXTURE_TEARDOWN(relay_unbind)
 {
-	struct pollers pollers;
+	struct np_pollers pollers;
 
 	EXPECT_EQ(0, kick(&self->qp));
 	load_stop(&self->load);
-	EXPECT_EQ(0, read_pollers(&pollers));
+	EXPECT_EQ(0, np_pollers_read(&pollers));
 	EXPECT_EQ(self->polled, pollers.qps);
 	EXPECT_EQ(0, np_bind(self->ctrl.address));
 	EXPECT_EQ(0, np_store(self->qp.tail_doorbell, 1));
