@@ -229,7 +229,7 @@ struct nvmep_window {
  * @node: in tenant->idle, flushes->issued or ->waiting, mediator->splitting,
  *	mediator->done, or file->waiting or ->running
  * @tenant: const
- * @command: what was checked
+ * @command: what was checked; of an idle one, maybe an entry that was not taken
  * @users: of the buffer, a reference; NULL without data
  * @buf: buffer in memory of a device that its data goes to, or NULL.  Valid while
  *	@users is held

@@ -33,6 +33,9 @@
 /* Entries that one pass takes from rings: it holds spinlocks. */
 #define NVMEP_PASS_ENTRIES	128
 
+/* The same for a tenant that is alone: its doorbell is rung after the pass. */
+#define NVMEP_ALONE_ENTRIES	32
+
 /* Bytes on the shared queue pairs with which no further command is sent. */
 #define NVMEP_SHARED_BYTES	SZ_16M
 
@@ -1230,7 +1233,7 @@ static void nvmep_command_split(struct nvmep_tenant_command *command,
 	nvmep_command_send_parts(mediator, command);
 }
 
-/* Takes @command off tenant->idle. */
+/* Takes @command, which was checked, off tenant->idle. */
 static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 				struct nvmep_shared *shared,
 				struct nvmep_tenant_command *command,
@@ -1381,10 +1384,14 @@ static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 /**
  * struct nvmep_round - what one pass has fetched
  * @taken: entries
- * @saving: in this round a tenant saves for a command
+ * @active: tenants that took some, or save for one
+ * @alone: the last of them, if it took some and saves for its next one
+ * @saving: a tenant saves for a command
  */
 struct nvmep_round {
 	unsigned int taken;
+	unsigned int active;
+	struct nvmep_qp *alone;
 	bool saving;
 };
 
@@ -1479,44 +1486,69 @@ static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
 }
 
 /*
- * A turn of each tenant.  The tenant whose turn it is comes first, also in the
- * next round; before it those that got nothing because their users have their
- * shares: what these give back is for them, not for the tenants that had it.
- * Returns whether the next round goes on in this pass.
+ * Further turns of the only tenant that has commands to take.  The doorbells of
+ * others are not read again: that would take time for each of its turns.
  */
-static bool nvmep_mediator_round(struct nvmep_mediator *mediator,
-				 struct nvmep_round *round)
+static void nvmep_mediator_fetch_alone(struct nvmep_mediator *mediator,
+				       struct nvmep_round *round)
 {
-	unsigned int before, began = round->taken;
-	struct nvmep_qp *qp, *last;
-	LIST_HEAD(waiting);
+	struct nvmep_qp *qp = round->alone;
+	unsigned int before;
 	int err;
 
-	round->saving = false;
+	do {
+		before = round->taken;
+		err = nvmep_tenant_pass(qp->tenant, round);
+	} while (err == -ENOBUFS && round->taken > before &&
+		 round->taken < NVMEP_ALONE_ENTRIES);
+	if (err == -ESHUTDOWN)
+		list_del_init(&qp->relay.node);
+	else if (err == -EBUSY)
+		list_move(&qp->relay.node, &mediator->tenants);
+}
+
+/* Notes a tenant that took an entry, or saves for one. */
+static void nvmep_round_note(struct nvmep_round *round, struct nvmep_qp *qp,
+			     unsigned int before, int err)
+{
+	if (round->taken == before && err != -ENOBUFS)
+		return;
+	round->active++;
+	round->alone = err == -ENOBUFS && round->taken > before ? qp : NULL;
+}
+
+/*
+ * The tenant whose turn it is comes first, also in the next pass; before it those
+ * that got nothing because their users have their shares: what these give back
+ * is for them, not for the tenants that had it.
+ */
+static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediator)
+{
+	struct nvmep_round round = { };
+	struct nvmep_qp *qp, *last;
+	unsigned int before;
+	LIST_HEAD(waiting);
+	int err = 0;
+
+	if (list_empty(&mediator->tenants))
+		return NVMEP_RELAY_CLOSED;
 	last = list_last_entry(&mediator->tenants, struct nvmep_qp, relay.node);
 	do {
 		qp = list_first_entry(&mediator->tenants, struct nvmep_qp,
 				      relay.node);
-		before = round->taken;
-		err = nvmep_tenant_pass(qp->tenant, round);
+		before = round.taken;
+		err = nvmep_tenant_pass(qp->tenant, &round);
+		nvmep_round_note(&round, qp, before, err);
 		if (err == -ESHUTDOWN)
 			list_del_init(&qp->relay.node);
-		else if (err == -EDQUOT && round->taken == before)
+		else if (err == -EDQUOT && round.taken == before)
 			list_move_tail(&qp->relay.node, &waiting);
 		else if (err != -EBUSY)
 			list_move_tail(&qp->relay.node, &mediator->tenants);
 	} while (err != -EBUSY && qp != last);
+	if (round.active == 1 && round.alone)
+		nvmep_mediator_fetch_alone(mediator, &round);
 	list_splice(&waiting, &mediator->tenants);
-	return err != -EBUSY && round->saving && round->taken > began;
-}
-
-static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediator)
-{
-	struct nvmep_round round = { };
-
-	while (!list_empty(&mediator->tenants) &&
-	       nvmep_mediator_round(mediator, &round))
-		;
 	if (round.taken || round.saving)
 		return NVMEP_RELAY_ACTIVE;
 	return list_empty(&mediator->tenants) ? NVMEP_RELAY_CLOSED :

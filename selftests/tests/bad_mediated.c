@@ -127,22 +127,6 @@ static int put_reads(FIXTURE_DATA(bad_mediated) *self, uint32_t count)
 	       np_bad_wait_word(&self->bad, BADCTRL_HELD, count);
 }
 
-/* Commands of 4 KiB of which a queue pair has eight in a turn: the poll that finds them takes all. */
-TEST_F(bad_mediated, poll_has_several_turns)
-{
-	struct np_pollers before, now;
-	uint32_t i;
-
-	ASSERT_EQ(0, np_pollers_read(&before));
-	ASSERT_EQ(0, put_reads(self, ENTRIES - 1));
-	np_sleep_ms(20);
-	ASSERT_EQ(0, np_pollers_read(&now));
-	EXPECT_EQ(before.active + 1, now.active);
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
-	for (i = 0; i < ENTRIES - 1; i++)
-		EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
-}
-
 /* ACL allows one Abort at a time: each one that has ended makes room for the next, and none is sent twice. */
 TEST_F(bad_mediated, each_command_that_hangs_is_aborted_once)
 {
@@ -537,19 +521,30 @@ TEST_F(bad_mediated, unbound_while_a_command_hangs)
 #define MANY		256U
 #define DEPTH		64U
 
-static int put_many(struct np_qp *qp, struct np_bad *bad, struct np_memory *memory, uint32_t count)
+static int open_many(struct np_qp *qp, struct np_bad *bad, struct np_memory *memory,
+		     struct np_command *command)
 {
-	struct np_command command;
-	uint32_t window, i;
+	uint32_t window;
 	int ret = np_qp_open(qp, bad->ctrl.fd, MANY) ?: np_buf_add(qp, memory->fd, 0, &memory->slot) ?:
 		  np_window_add(qp, bad->disk, 0, 0, &window);
 
-	if (ret)
-		return ret;
-	command = np_window_command(NVMEPEER_OP_READ, window, 0, 8, memory->slot, 0);
-	for (i = 0; i < count; i++)
-		np_qp_put(qp, &command);
+	if (!ret)
+		*command = np_window_command(NVMEPEER_OP_READ, window, 0, 8, memory->slot, 0);
+	return ret;
+}
+
+static int put_some(struct np_qp *qp, const struct np_command *command, uint32_t count)
+{
+	while (count--)
+		np_qp_put(qp, command);
 	return np_qp_ring_doorbell(qp);
+}
+
+static int put_many(struct np_qp *qp, struct np_bad *bad, struct np_memory *memory, uint32_t count)
+{
+	struct np_command command;
+
+	return open_many(qp, bad, memory, &command) ?: put_some(qp, &command, count);
 }
 
 /* The first queue pair takes half of the commands, and its user three quarters. */
@@ -576,6 +571,83 @@ TEST_F(bad_mediated, others_find_room)
 	np_qp_set_shares(0, 0);
 	np_qp_close(&first);
 	np_qp_close(&second);
+}
+
+/* Polls that have found something since @before: the first within the time limit, and all in 50 ms. */
+static unsigned long long active_since(const struct np_pollers *before)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	struct np_pollers now;
+
+	do {
+		np_sleep_ms(50);
+		if (np_pollers_read(&now))
+			return 0;
+	} while (now.active == before->active && np_now_ms() < end);
+	return now.active - before->active;
+}
+
+/* Reads of 4 KiB are held, of which a turn has eight. */
+#define TWO_TURNS	15U
+
+static void release_reads(struct __test_metadata *_metadata, FIXTURE_DATA(bad_mediated) *self,
+			  struct np_qp *qp)
+{
+	uint32_t i;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_READ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	for (i = 0; i < TWO_TURNS; i++)
+		EXPECT_EQ(0, np_qp_reap(qp, NULL, NP_TIMEOUT_MS));
+	np_qp_close(qp);
+}
+
+TEST_F(bad_mediated, alone_it_has_several_turns_a_poll)
+{
+	struct np_pollers before;
+	struct np_qp qp;
+
+	np_qp_set_timeout(60000);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_pollers_read(&before));
+	ASSERT_EQ(0, put_many(&qp, &self->bad, &self->memory, TWO_TURNS));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, TWO_TURNS));
+	EXPECT_EQ(1, active_since(&before));
+	release_reads(_metadata, self, &qp);
+}
+
+/* A freeze keeps the commands of both in their rings. */
+TEST_F(bad_mediated, others_end_its_turns)
+{
+	struct writer writer = { .text = "mq-deadline" };
+	struct np_command command, other;
+	struct np_pollers before;
+	struct np_qp qp, first;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/scheduler", self->bad.ctrl.instance);
+	writer.path = path;
+	np_qp_set_timeout(60000);
+	ASSERT_EQ(0, open_many(&first, &self->bad, &self->memory, &other));
+	ASSERT_EQ(0, open_many(&qp, &self->bad, &self->memory, &command));
+	ASSERT_EQ(0, hang_one(self, 1));
+	ASSERT_EQ(0, pthread_create(&writer.thread, NULL, write_file, &writer));
+	np_sleep_ms(300);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_pollers_read(&before));
+	ASSERT_EQ(0, put_some(&first, &other, 1));
+	ASSERT_EQ(0, put_some(&qp, &command, TWO_TURNS));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, TWO_TURNS + 1));
+	/* The end of the write, and two turns. */
+	EXPECT_EQ(3, active_since(&before));
+	release_reads(_metadata, self, &qp);
+	EXPECT_EQ(0, np_qp_reap(&first, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	np_qp_close(&first);
+	pthread_join(writer.thread, NULL);
+	EXPECT_EQ(0, writer.ret);
+	EXPECT_EQ(0, np_write_file(path, "none"));
 }
 
 /*
