@@ -208,6 +208,17 @@ PROGRAM_FN void lane_note(struct lane *lane, int error, uint64_t where, uint64_t
 	result->value = value;
 }
 
+/* A fence makes a thread load again what is not in shared memory. */
+PROGRAM_FN const struct nvmepeer_queue *lane_queue(const struct lane *lane)
+{
+	static BLOCK_SHARED struct nvmepeer_queue queue;
+
+	if (thread_index() || lane->slot->threads > 1)
+		return &lane->slot->queue;
+	queue = lane->slot->queue;
+	return &queue;
+}
+
 #include "programs_alone.h"
 #include "programs_blocks.h"
 #include "programs_list.h"

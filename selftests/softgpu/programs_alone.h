@@ -25,7 +25,7 @@ PROGRAM_FN void take_sample(struct lane *lane, uint64_t ns)
 /* Only the call is between the two reads of the clock. */
 PROGRAM_FN enum softgpu_status run_latency(struct lane *lane)
 {
-	const struct nvmepeer_queue *queue = &lane->slot->queue;
+	const struct nvmepeer_queue *queue = lane_queue(lane);
 	uint64_t random = random_start(lane), start;
 	struct unit unit = { 0, 0 };
 	int error = 0;
@@ -49,7 +49,7 @@ PROGRAM_FN enum softgpu_status run_latency(struct lane *lane)
 PROGRAM_FN int exchange(struct lane *lane, struct nvmepeer_exclusive *exclusive, uint64_t lba,
 			uint64_t start)
 {
-	const struct nvmepeer_queue *queue = &lane->slot->queue;
+	const struct nvmepeer_queue *queue = exclusive->queue;
 	uint32_t slot = exclusive->tail & queue->sq_mask, place = exclusive->head & queue->cq_mask, i;
 	uint32_t phase = nvp_phase_at(queue, exclusive->head), seen[4] = { 0 };
 	uint64_t dma = parameters(lane)->data.dma + data_offset(lane);
@@ -75,7 +75,7 @@ PROGRAM_FN int exchange(struct lane *lane, struct nvmepeer_exclusive *exclusive,
 PROGRAM_FN enum softgpu_status run_alone(struct lane *lane, bool by_hand)
 {
 	const struct softgpu_io *io = parameters(lane);
-	struct nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(&lane->slot->queue);
+	struct nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(lane_queue(lane));
 	uint64_t random = random_start(lane), start;
 	struct unit unit = { 0, 0 };
 	int error = exclusive.broken;

@@ -18,6 +18,7 @@
  *	bool lane_stopped(lane);		the program should end
  *	uint64_t lane_age_ns(lane);		time since the job began
  *	uint64_t lane_issue(lane);		number of the next command
+ *	const struct nvmepeer_queue *lane_queue(lane);	the queue pair, where one thread reads it fastest
  */
 #ifndef SOFTGPU_PROGRAMS_BLOCKS_H
 #define SOFTGPU_PROGRAMS_BLOCKS_H

@@ -45,6 +45,11 @@ static uint64_t lane_age_ns(const struct lane *lane)
 	return now_ns() - lane->slot->start_ns;
 }
 
+static const struct nvmepeer_queue *lane_queue(const struct lane *lane)
+{
+	return &lane->slot->queue;
+}
+
 static uint64_t lane_issue(struct lane *lane)
 {
 	return atomic_fetch_add(&lane->slot->issued, 1);
