@@ -33,7 +33,10 @@
 /* Entries that one pass takes from rings: it holds spinlocks. */
 #define NVMEP_PASS_ENTRIES	128
 
-/* The same for a tenant that is alone: its doorbell is rung after the pass. */
+/*
+ * With these a tenant that is alone has no further turn: the controller sees
+ * none of them before the pass ends.
+ */
 #define NVMEP_ALONE_ENTRIES	32
 
 /* Bytes on the shared queue pairs with which no further command is sent. */
@@ -1140,12 +1143,6 @@ static void nvmep_mediator_issue(struct nvmep_mediator *mediator)
 
 /* --- one command --- */
 
-/* An entry of a submission ring; words take half as many copies. */
-union nvmep_entry {
-	__le32 dwords[NVMEP_SQE_DWORDS];
-	u64 words[NVMEP_SQE_DWORDS / 2];
-};
-
 static void nvmep_tenant_count(struct nvmep_tenant *tenant,
 			       const struct nvmep_mediate_command *command)
 {
@@ -1325,6 +1322,12 @@ static u32 nvmep_tenant_cost(const struct nvmep_mediate_command *command,
 	return cost + (nvmep_file_parts(file, command->slba, command->blocks) -
 		       1) * NVMEP_COMMAND_COST;
 }
+
+/* An entry of a submission ring; words take half as many copies. */
+union nvmep_entry {
+	__le32 dwords[NVMEP_SQE_DWORDS];
+	u64 words[NVMEP_SQE_DWORDS / 2];
+};
 
 /* Copies an entry: the tenant may write it at any time. */
 static void nvmep_tenant_copy(const struct nvmep_tenant *tenant,

@@ -115,15 +115,19 @@ TEST_F(bad_mediated, command_that_hangs_is_aborted)
 	EXPECT_EQ(NVME_PEER_QP_LIVE, state_of(&self->qp));
 }
 
+static int put_some(struct np_qp *qp, const struct np_command *command, uint32_t count)
+{
+	while (count--)
+		np_qp_put(qp, command);
+	return np_qp_ring_doorbell(qp);
+}
+
 static int put_reads(FIXTURE_DATA(bad_mediated) *self, uint32_t count)
 {
 	struct np_command command = read_one(self);
-	uint32_t i;
 
-	for (i = 0; i < count; i++)
-		np_qp_put(&self->qp, &command);
 	return np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, count) ?:
-	       np_qp_ring_doorbell(&self->qp) ?:
+	       put_some(&self->qp, &command, count) ?:
 	       np_bad_wait_word(&self->bad, BADCTRL_HELD, count);
 }
 
@@ -336,44 +340,55 @@ TEST_F(bad_mediated, recovery_waits_for_commands_in_flight)
 }
 
 /**
- * struct writer - a thread that writes a file
+ * struct freeze - a thread that chooses another scheduler, for which the I/O of the disk is frozen
  */
-struct writer {
-	const char *path;
-	const char *text;
+struct freeze {
+	char path[64];
 	int ret;
 	pthread_t thread;
 };
 
-static void *write_file(void *argument)
+static void *choose_scheduler(void *argument)
 {
-	struct writer *writer = argument;
+	struct freeze *freeze = argument;
 
-	writer->ret = np_write_file(writer->path, writer->text);
+	freeze->ret = np_write_file(freeze->path, "mq-deadline");
 	return NULL;
 }
 
-/* Another scheduler is chosen while a command is in flight: until that ends, none begins. */
+/* Until the write that hangs has ended, no command begins. */
+static int freeze_begin(struct freeze *freeze, FIXTURE_DATA(bad_mediated) *self)
+{
+	int ret = hang_one(self, 1);
+
+	snprintf(freeze->path, sizeof(freeze->path), "/sys/block/nvmep%dn1/queue/scheduler",
+		 self->bad.ctrl.instance);
+	if (!ret)
+		ret = -pthread_create(&freeze->thread, NULL, choose_scheduler, freeze);
+	if (!ret)
+		np_sleep_ms(300);
+	return ret;
+}
+
+static int freeze_end(struct freeze *freeze)
+{
+	pthread_join(freeze->thread, NULL);
+	return freeze->ret ?: np_write_file(freeze->path, "none");
+}
+
 TEST_F(bad_mediated, commands_wait_while_io_is_frozen)
 {
 	struct np_command command = read_one(self);
-	struct writer writer = { .text = "mq-deadline" };
-	char path[64];
+	struct freeze freeze;
 
-	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/scheduler", self->bad.ctrl.instance);
-	writer.path = path;
-	ASSERT_EQ(0, hang_one(self, 1));
-	ASSERT_EQ(0, pthread_create(&writer.thread, NULL, write_file, &writer));
-	np_sleep_ms(300);
+	ASSERT_EQ(0, freeze_begin(&freeze, self));
 	np_qp_put(&self->qp, &command);
 	ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
 	EXPECT_EQ(-ETIMEDOUT, np_qp_reap(&self->qp, NULL, 300));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
-	pthread_join(writer.thread, NULL);
-	EXPECT_EQ(0, writer.ret);
-	EXPECT_EQ(0, np_write_file(path, "none"));
+	EXPECT_EQ(0, freeze_end(&freeze));
 }
 
 /* A command hangs, and an admin command of the recovery of its shared queue pair fails. */
@@ -533,13 +548,6 @@ static int open_many(struct np_qp *qp, struct np_bad *bad, struct np_memory *mem
 	return ret;
 }
 
-static int put_some(struct np_qp *qp, const struct np_command *command, uint32_t count)
-{
-	while (count--)
-		np_qp_put(qp, command);
-	return np_qp_ring_doorbell(qp);
-}
-
 static int put_many(struct np_qp *qp, struct np_bad *bad, struct np_memory *memory, uint32_t count)
 {
 	struct np_command command;
@@ -619,20 +627,15 @@ TEST_F(bad_mediated, alone_it_has_several_turns_a_poll)
 /* A freeze keeps the commands of both in their rings. */
 TEST_F(bad_mediated, others_end_its_turns)
 {
-	struct writer writer = { .text = "mq-deadline" };
 	struct np_command command, other;
 	struct np_pollers before;
 	struct np_qp qp, first;
-	char path[64];
+	struct freeze freeze;
 
-	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/scheduler", self->bad.ctrl.instance);
-	writer.path = path;
 	np_qp_set_timeout(60000);
 	ASSERT_EQ(0, open_many(&first, &self->bad, &self->memory, &other));
 	ASSERT_EQ(0, open_many(&qp, &self->bad, &self->memory, &command));
-	ASSERT_EQ(0, hang_one(self, 1));
-	ASSERT_EQ(0, pthread_create(&writer.thread, NULL, write_file, &writer));
-	np_sleep_ms(300);
+	ASSERT_EQ(0, freeze_begin(&freeze, self));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
 	ASSERT_EQ(0, np_pollers_read(&before));
 	ASSERT_EQ(0, put_some(&first, &other, 1));
@@ -645,9 +648,7 @@ TEST_F(bad_mediated, others_end_its_turns)
 	EXPECT_EQ(0, np_qp_reap(&first, NULL, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
 	np_qp_close(&first);
-	pthread_join(writer.thread, NULL);
-	EXPECT_EQ(0, writer.ret);
-	EXPECT_EQ(0, np_write_file(path, "none"));
+	EXPECT_EQ(0, freeze_end(&freeze));
 }
 
 /*

@@ -84,6 +84,13 @@ int np_write_file(const char *path, const char *text)
 	return ret;
 }
 
+int np_clear_trace(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	return fd < 0 || close(fd) ? -errno : 0;
+}
+
 int np_read_file(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -51,6 +51,8 @@ struct np_ctrl {
 
 /* Files and functions. */
 int np_write_file(const char *path, const char *text);
+/* A trace is cleared as it is opened: a write of no bytes does not clear it. */
+int np_clear_trace(const char *path);
 int np_read_file(const char *path, char *text, size_t size);
 /* An attribute of a PCI function, for example "reset". */
 int np_pci_write(const char *address, const char *attribute, const char *text);

@@ -444,21 +444,13 @@ static int count_events(const struct np_ctrl *ctrl, const char *name, const char
 	return found;
 }
 
-/* A trace is cleared when it is opened so, not by a write. */
-static int clear_trace(void)
-{
-	int fd = open(TRACE "trace", O_WRONLY | O_TRUNC | O_CLOEXEC);
-
-	return fd < 0 ? -errno : close(fd);
-}
-
 /* blktrace reads the same events. No other reader of the disk reads seven blocks. */
 TEST_F(passthru, block_events_have_its_length)
 {
 	mount("tracefs", TRACE, "tracefs", 0, NULL);
 	if (access(TRACE "events/block", F_OK))
 		SKIP(return, "kernel without events of block devices");
-	ASSERT_EQ(0, clear_trace());
+	ASSERT_EQ(0, np_clear_trace(TRACE "trace"));
 	ASSERT_EQ(0, np_write_file(TRACE "events/block/enable", "1"));
 	EXPECT_EQ(0, read_by_ring(self->generic, self->back, 7 * NP_BLOCK));
 	EXPECT_EQ(0, np_write_file(TRACE "events/block/enable", "0"));

@@ -351,7 +351,7 @@ static int begin_writeback_in_sleep(void)
 	       np_write_file("/sys/module/suspend/parameters/pm_test_delay", "5") ?:
 	       np_write_file(TRACE "events/power/suspend_resume/enable", "1") ?:
 	       np_write_file(TRACE "events/block/block_getrq/enable", "1") ?:
-	       np_write_file(TRACE "trace", "");
+	       np_clear_trace(TRACE "trace");
 }
 
 static void end_writeback_in_sleep(void)
