@@ -15,8 +15,8 @@ keep_last_times() {
 #
 # A cell whose tests take long is split into parts of equal times, if all guests end a minute earlier
 # with the boot of one more. The tests of a part remain in their order. LAST, the tests that run after
-# all others, are in one part, and so are NAME and NAME-relay. A test without a recorded time counts with
-# a tenth of its SECONDS.
+# all others, are in one part, and so are NAME and its runs in other modes. A test without a recorded
+# time counts with a tenth of its SECONDS.
 schedule() {
 	local times=/dev/null
 	[[ ! -s $np_times ]] || times=$np_times
@@ -30,7 +30,7 @@ schedule() {
 		{
 			line[++lines] = $0
 			group = $2
-			sub(/-relay$/, "", group)
+			sub(/-(relay|mediated)$/, "", group)
 			if (index(last, " " group " "))
 				group = "LAST"
 			if (!(($1, group) in time))

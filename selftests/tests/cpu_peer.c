@@ -5,6 +5,7 @@
  * does not write the doorbells.
  *
  * relay: 7 debug
+ * mediated: 7
  */
 #include <errno.h>
 #include <fcntl.h>

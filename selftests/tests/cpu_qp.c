@@ -7,6 +7,7 @@
  */
 #include "nptest.h"
 #include "spare.h"
+#include "tenant.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,13 +28,35 @@ static uint32_t mediated_timeout_ms;
 static uint32_t mediated_depth;
 static uint32_t mediated_weight;
 
-/* NP_MODE=relay runs a test in relay mode: see selftests/run. */
+/*
+ * The queue pairs of a test that knows nothing of mediated mode: np_qp_open() adds a window on the
+ * namespace, and np_qp_put() makes of its commands those of a tenant.
+ */
+static bool as_tenant;
+
+/* NP_MODE runs a test in another mode: see selftests/run. */
 static void __attribute__((constructor)) mode_from_environment(void)
 {
+	static const char * const names[] = {
+		[NVME_PEER_MODE_RELAY] = "relay", [NVME_PEER_MODE_MEDIATED] = "mediated",
+	};
 	const char *name = getenv("NP_MODE");
+	unsigned int i;
 
-	if (name && !strcmp(name, "relay"))
-		mode = NVME_PEER_MODE_RELAY;
+	for (i = NVME_PEER_MODE_RELAY; name && i <= NVME_PEER_MODE_MEDIATED; i++)
+		if (!strcmp(name, names[i]))
+			mode = i;
+	as_tenant = mode == NVME_PEER_MODE_MEDIATED;
+}
+
+bool np_as_tenant(void)
+{
+	return as_tenant;
+}
+
+enum nvme_peer_mode np_qp_mode(void)
+{
+	return mode;
 }
 
 void np_qp_set_mode(enum nvme_peer_mode new_mode)
@@ -54,7 +77,7 @@ void np_qp_set_shares(uint32_t depth, uint32_t weight)
 
 int np_qp_revoked(void)
 {
-	return mode == NVME_PEER_MODE_RELAY ? 0 : -EFAULT;
+	return mode == NVME_PEER_MODE_DIRECT ? -EFAULT : 0;
 }
 
 /* --- stores that may fault ------------------------------------------------- */
@@ -144,20 +167,36 @@ int np_storer_start(struct np_storer *storer, const struct np_qp *qp)
 	return -ret;
 }
 
-/* Do changing values, for 20 ms, lead to no write of the register? */
+/* What stores to doorbells in memory have led to: writes of the register, or refused commands. */
+static int effects(const struct np_qp *qp, uint64_t *count)
+{
+	struct nvme_peer_qp_stats stats;
+	struct nvme_peer_qp_info info;
+	int ret;
+
+	if (qp->create.mode == NVME_PEER_MODE_MEDIATED) {
+		ret = np_qp_stats(qp, &stats);
+		*count = stats.refused;
+	} else {
+		ret = np_qp_info(qp->fd, &info);
+		*count = info.cpu_doorbell_writes;
+	}
+	return ret;
+}
+
+/* Do changing values have no effect for 20 ms? */
 static bool has_no_effect(struct np_storer *storer)
 {
 	unsigned int stores = atomic_load(&storer->stores) + 2;
-	struct nvme_peer_qp_info before, after;
+	uint64_t before, after;
 
 	atomic_store(&storer->vary, true);
-	if (np_qp_info(storer->qp->fd, &before))
+	if (effects(storer->qp, &before))
 		return false;
 	np_sleep_ms(20);
 	while (atomic_load(&storer->stores) < stores)
 		np_sleep_ms(1);
-	return !np_qp_info(storer->qp->fd, &after) &&
-	       after.cpu_doorbell_writes == before.cpu_doorbell_writes;
+	return !effects(storer->qp, &after) && after == before;
 }
 
 int np_storer_wait(struct np_storer *storer, int timeout_ms)
@@ -252,6 +291,18 @@ static int buffer_table(struct np_buffer *buffer, int ctrl_fd)
 	return got == buffer->pages ? 0 : -EIO;
 }
 
+/* A tenant learns no addresses: its commands have the buffer's name, which np_qp_put() replaces. */
+static int buffer_name(struct np_buffer *buffer)
+{
+	uint64_t name = np_tenant_name(buffer->fd);
+	uint32_t i;
+
+	buffer->table = calloc(buffer->pages, sizeof(*buffer->table));
+	for (i = 0; buffer->table && i < buffer->pages; i++)
+		buffer->table[i] = name + (uint64_t)i * NP_PAGE;
+	return buffer->table ? 0 : -ENOMEM;
+}
+
 int np_buffer_open_dmabuf(struct np_buffer *buffer, int ctrl_fd, int dmabuf, uint32_t pages)
 {
 	struct nvme_peer_buf_import import;
@@ -267,7 +318,7 @@ int np_buffer_open_dmabuf(struct np_buffer *buffer, int ctrl_fd, int dmabuf, uin
 	if (ret)
 		return ret;
 	buffer->handle = import.handle;
-	return buffer_table(buffer, ctrl_fd);
+	return as_tenant ? buffer_name(buffer) : buffer_table(buffer, ctrl_fd);
 }
 
 /* Without the module of the tests, memory of nvme-peer itself serves: it has no @flags. */
@@ -424,6 +475,8 @@ int np_qp_open_with(struct np_qp *qp, int ctrl_fd, uint32_t entries, uint32_t fl
 		return ret;
 	}
 	ret = qp_map(qp);
+	if (!ret && as_tenant)
+		ret = np_tenant_open(&qp->tenant, qp->fd, ctrl_fd);
 	if (ret)
 		np_qp_close(qp);
 	return ret;
@@ -487,7 +540,7 @@ void np_qp_put(struct np_qp *qp, const struct np_command *command)
 	struct np_command *ring = qp->sq.at;
 
 	np_spare_command(false, command->opcode);
-	ring[qp->tail] = *command;
+	ring[qp->tail] = qp->tenant.window ? np_tenant_command(&qp->tenant, qp->fd, command) : *command;
 	qp->tail = (qp->tail + 1) % qp->create.sq_entries;
 }
 
@@ -644,13 +697,4 @@ void np_command_rw(struct np_command *command, const struct np_buffer *buffer, u
 		return;
 	memcpy(list, buffer->table + first + 1, (last - first) * sizeof(*list));
 	command->prp2 = buffer->table[buffer->pages - 1];
-}
-
-void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed)
-{
-	uint64_t *word = bytes;
-	uint32_t i;
-
-	for (i = 0; i < length / sizeof(*word); i++)
-		word[i] = (disk + i * sizeof(*word)) * 0x9e3779b97f4a7c15ULL + seed;
 }

@@ -4,6 +4,7 @@
  *
  * iommu: on
  * relay: 7 debug
+ * mediated: 7
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -121,6 +122,7 @@ TEST_F(events, gone_event_has_reason)
 	uint64_t before = monotonic();
 	int fd = self->qp.qp_fd;
 
+	NP_NOT_MEDIATED("an invalidation ends the buffer, not the queue pair");
 	ASSERT_EQ(0, take_back(self->test, self->buffer.fd));
 	EXPECT_EQ(EVENT | POLLHUP, wait_for(fd, EVENT | POLLHUP));
 	/* poll() consumes no event, nor does a read() whose buffer is too short. */
@@ -152,6 +154,7 @@ TEST_F(events, reset_event_without_pollhup)
 	struct np_qp pair = { .fd = self->qp.qp_fd };
 	int fd = self->qp.qp_fd;
 
+	NP_NOT_MEDIATED("an invalidation ends the buffer, not the queue pair");
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
 	EXPECT_EQ(EVENT, wait_for(fd, EVENT));
 	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &now, NP_TIMEOUT_MS));
@@ -208,6 +211,7 @@ TEST_F(events, uring_reset_without_pollhup)
 {
 	struct io_uring ring;
 
+	NP_NOT_MEDIATED("an invalidation ends the buffer, not the queue pair");
 	ASSERT_EQ(0, io_uring_queue_init(4, &ring, 0));
 	ASSERT_EQ(1, uring_poll(&ring, self->qp.qp_fd, EVENT, 1));
 	ASSERT_EQ(1, uring_poll(&ring, self->qp.qp_fd, 0, 2));
@@ -370,6 +374,7 @@ TEST_F(events, blocking_readers_wake)
 	struct reader reader[2] = { { .fd = self->qp.qp_fd }, { .fd = self->qp.qp_fd } };
 	int i, got = 0;
 
+	NP_NOT_MEDIATED("an invalidation ends the buffer, not the queue pair");
 	ASSERT_EQ(0, fcntl(self->qp.qp_fd, F_SETFL, 0));
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_create(&reader[i].thread, NULL, read_one, &reader[i]));

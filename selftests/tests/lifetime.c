@@ -5,6 +5,7 @@
  *
  * iommu: on
  * long-iommu: on off pt
+ * mediated: 7
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -218,7 +219,7 @@ TEST_F(lifetime, export_outlives_queue_pair_without_memory)
 	close(create.qp_fd);
 	page = status.at;
 	EXPECT_EQ(NVME_PEER_QP_GONE, page->state);
-	EXPECT_EQ(-EFAULT, np_store(doorbell.at, 0));
+	EXPECT_EQ(np_qp_revoked(), np_store(doorbell.at, 0));
 	EXPECT_EQ(0, np_store(ring.at, 0));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, doorbell.fd, 0));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, ring.fd, 0));
@@ -250,6 +251,7 @@ TEST_F(lifetime, exposed_buffer_stays_while_queue_pair_lives)
 	struct np_buffer buffer;
 	struct np_ctrl other;
 
+	NP_NOT_MEDIATED("no addresses are exposed");
 	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
 	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
 	ASSERT_EQ(0, np_qp_create(other.fd, ENTRIES, &elsewhere));
@@ -276,6 +278,7 @@ TEST_F(lifetime, closed_file_keeps_exposed_buffer)
 	struct np_ctrl other;
 	int i;
 
+	NP_NOT_MEDIATED("no addresses are exposed");
 	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
 	ASSERT_EQ(0, np_buffer_open(&buffer, other.fd, PAGES, 0));
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &elsewhere));
@@ -308,6 +311,7 @@ TEST_F(lifetime, queue_id_reuse_is_least_recently_used)
 	struct nvme_peer_qp_create create;
 	uint32_t i, others = self->ctrl.info.qids_total - self->ctrl.info.qids_cpu - 1, first;
 
+	NP_NOT_MEDIATED("no queue ID of its own, and its doorbells are no registers");
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
 	first = create.qid;
 	close(create.qp_fd);
@@ -329,6 +333,7 @@ TEST_F(lifetime, queue_id_quarantined_while_mapper_lives)
 	struct nvme_peer_info info;
 	struct np_mapper mapper;
 
+	NP_NOT_MEDIATED("no queue ID of its own, and its doorbells are no registers");
 	ASSERT_EQ(0, np_mapper_start(&mapper, self->ctrl.fd));
 	EXPECT_EQ(1, quarantined(&self->ctrl));
 	EXPECT_FALSE(np_qid_is_reused(self->ctrl.fd, mapper.qid));
@@ -348,6 +353,7 @@ TEST_F(lifetime, queue_id_freed_when_mapper_exits)
 	struct np_mapper mapper;
 	siginfo_t ended;
 
+	NP_NOT_MEDIATED("no queue ID of its own, and its doorbells are no registers");
 	ASSERT_EQ(0, np_mapper_start(&mapper, self->ctrl.fd));
 	EXPECT_EQ(1, quarantined(&self->ctrl));
 	close(mapper.leash);
@@ -397,6 +403,7 @@ TEST_F(lifetime, queue_id_quarantined_while_any_thread_lives)
 	int leash[2], i;
 	pid_t child;
 
+	NP_NOT_MEDIATED("no queue ID of its own, and its doorbells are no registers");
 	ASSERT_EQ(0, pipe(leash));
 	child = fork();
 	ASSERT_LE(0, child);
@@ -431,6 +438,7 @@ TEST_F_TIMEOUT(lifetime, queue_id_quarantined_across_unbind, 120)
 	struct np_mapper mapper;
 	int log = np_log_open();
 
+	NP_NOT_MEDIATED("no queue ID of its own, and its doorbells are no registers");
 	ASSERT_LE(0, log);
 	strcpy(address, self->ctrl.address);
 	snprintf(command, sizeof(command), "/build/user/nvme-peer unbind %s", address);
@@ -486,6 +494,7 @@ TEST_F_TIMEOUT(lifetime, processes_with_doorbells_are_limited, 120)
 	pid_t children[66];
 	int leash[2], i;
 
+	NP_NOT_MEDIATED("no queue ID of its own, and its doorbells are no registers");
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
 	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &doorbell));
 	ASSERT_EQ(0, pipe(leash));
@@ -523,6 +532,7 @@ TEST_F_TIMEOUT(lifetime, mapper_reuses_its_own_queue_id, 120)
 	uint32_t i, first = 0;
 	struct np_qp qp;
 
+	NP_NOT_MEDIATED("no queue ID of its own, and its doorbells are no registers");
 	for (i = 0; i < self->ctrl.info.qids_total + 2; i++) {
 		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES)) {
 			TH_LOG("after %u others", i);
@@ -540,6 +550,7 @@ TEST_F(lifetime, queue_id_quarantined_while_dmabuf_open)
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_qp_export doorbell, ring;
 
+	NP_NOT_MEDIATED("no queue ID of its own, and its doorbells are no registers");
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
 	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &doorbell));
 	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_SQ, 0, &ring));
@@ -561,6 +572,7 @@ TEST_F_TIMEOUT(lifetime, all_queue_ids_quarantined_is_enospc, 120)
 	struct nvme_peer_qp_export *open;
 	struct nvme_peer_info info;
 
+	NP_NOT_MEDIATED("no queue ID of its own, and its doorbells are no registers");
 	open = calloc(count, sizeof(*open));
 	ASSERT_NE(NULL, open);
 	for (i = 0; i < count; i++) {

@@ -675,6 +675,18 @@ int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags)
 	return -errno;
 }
 
+int np_open_namespace(int ctrl_fd)
+{
+	struct np_ctrl ctrl = { .fd = ctrl_fd };
+	int ret = np_info(ctrl_fd, &ctrl.info);
+
+	if (ret)
+		return ret;
+	name_address(&ctrl);
+	ctrl.instance = np_instance(ctrl.address);
+	return ctrl.instance < 0 ? ctrl.instance : np_open_node(&ctrl, "/dev/nvmep%dn1", O_RDWR);
+}
+
 static int change_partition(int disk, int operation)
 {
 	struct blkpg_partition partition = { .start = 1 << 20, .length = 1 << 20, .pno = 1 };
@@ -779,6 +791,15 @@ int np_pollers_read(struct np_pollers *pollers)
 		pollers->busy_ns += busy;
 	}
 	return ret;
+}
+
+void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed)
+{
+	uint64_t *word = bytes;
+	uint32_t i;
+
+	for (i = 0; i < length / sizeof(*word); i++)
+		word[i] = (disk + i * sizeof(*word)) * 0x9e3779b97f4a7c15ULL + seed;
 }
 
 int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk)

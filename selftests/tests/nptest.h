@@ -159,6 +159,8 @@ void np_needs_qemu(const struct np_ctrl *ctrl, const char *what);
 int np_instance(const char *address);
 /* Open a node of @ctrl, for example "/dev/nvmep%dn1", waiting until it exists. */
 int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags);
+/* The block device of namespace 1 of the controller whose node is open. */
+int np_open_namespace(int ctrl_fd);
 /*
  * Add the first partition of a disk without writing a partition table, or remove it,
  * waiting for files that are being closed.
@@ -310,14 +312,33 @@ struct np_completion {
 #define NP_EFFECT_NS_CAPABILITY	(1U << 2)
 #define NP_EFFECTS_HARMFUL	0x0000fffcU	/* NS and controller capabilities, reserved */
 
+#define NP_TENANT_BUFFERS	16U
+
+/**
+ * struct np_tenant - a mediated queue pair of a test that knows nothing of this mode
+ * @window: on namespace 1, or 0 for any other queue pair
+ * @count: of @buffers
+ * @buffers: those that its commands have used: number of the name, and slot
+ */
+struct np_tenant {
+	uint32_t window;
+	uint32_t count;
+	struct {
+		uint32_t number;
+		uint32_t slot;
+	} buffers[NP_TENANT_BUFFERS];
+};
+
 /**
  * struct np_qp - a queue pair with rings in host memory, driven by the CPU
  * @fd: queue pair file
  * @create: result of the creation
+ * @tenant: what np_qp_put() makes of commands in a run with NP_MODE=mediated
  */
 struct np_qp {
 	int fd;
 	struct nvme_peer_qp_create create;
+	struct np_tenant tenant;
 	struct np_export sq;
 	struct np_export cq;
 	struct np_export doorbell;
@@ -331,13 +352,25 @@ struct np_qp {
 
 /* The mode of queue pairs that this process creates from now on; default: that of NP_MODE. */
 void np_qp_set_mode(enum nvme_peer_mode mode);
+enum nvme_peer_mode np_qp_mode(void);
+/*
+ * Does NP_MODE=mediated run this test? The helpers then add a window on namespace 1 to each queue pair,
+ * and to commands of namespace 1 its ID and the handle addresses of buffers, which they add, too.
+ */
+bool np_as_tenant(void);
+/* Skip a test in the run in mediated mode, because of what this mode has not. */
+#define NP_NOT_MEDIATED(reason)						\
+	do {								\
+		if (np_as_tenant())					\
+			SKIP(return, "not in mediated mode: %s", reason); \
+	} while (0)
 /* The timeout of commands of mediated queue pairs that it creates; default: the kernel's. */
 void np_qp_set_timeout(uint32_t timeout_ms);
 /* Their depth and weight; default, and by 0: the kernel's. */
 void np_qp_set_shares(uint32_t depth, uint32_t weight);
 /*
- * The result of a store to revoked doorbells: -EFAULT, or 0 in relay mode, whose doorbells
- * are memory: they stay, without effect.
+ * The result of a store to revoked doorbells: -EFAULT, or 0 in relay and mediated mode, whose
+ * doorbells are memory: they stay, without effect.
  */
 int np_qp_revoked(void);
 int np_qp_create(int ctrl_fd, uint32_t entries, struct nvme_peer_qp_create *create);
@@ -430,7 +463,7 @@ int np_store(volatile void *address, uint32_t value);
 /**
  * struct np_storer - a thread that stores to a tail doorbell until that faults
  * @qp: its queue pair
- * @vary: store changing values, not 0: set by np_storer_wait() in relay mode
+ * @vary: store changing values, not 0: set by np_storer_wait() if doorbells are memory
  * @stop: set by np_storer_stop()
  * @stores: so far
  * @failed: a store raised SIGBUS or SIGSEGV
@@ -447,7 +480,7 @@ struct np_storer {
 /* Returns after the first store. */
 int np_storer_start(struct np_storer *storer, const struct np_qp *qp);
 /*
- * Wait until a store faults, or in relay mode, until changing values have no effect: 0 or
+ * Wait until a store faults, or, of doorbells in memory, until changing values have no effect: 0 or
  * -ETIMEDOUT.
  */
 int np_storer_wait(struct np_storer *storer, int timeout_ms);

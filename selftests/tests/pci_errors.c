@@ -7,6 +7,7 @@
  * iommu: on
  * timeout: 240
  * relay: 7
+ * long-mediated: 7
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,7 @@
  * timeout: 180
  * topology: root switch
  * relay: 7
+ * long-mediated: 7
  */
 #include <errno.h>
 #include <fcntl.h>

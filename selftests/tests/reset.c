@@ -6,6 +6,7 @@
  * iommu: on off
  * topology: root single
  * relay: 7 debug
+ * mediated: 7
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -95,6 +95,66 @@ struct np_command np_window_command(uint8_t opcode, uint32_t window, uint64_t lb
 	};
 }
 
+/* --- tests that know nothing of mediated mode ------------------------------ */
+
+#define NAMES	4096U
+
+/* The dma-buf of each name, by number; 0 is none. Names are reused after many. */
+static int named[NAMES];
+
+uint64_t np_tenant_name(int dmabuf)
+{
+	static atomic_uint last;
+	uint32_t number = 1 + atomic_fetch_add(&last, 1) % (NAMES - 1);
+
+	named[number] = dmabuf;
+	return NVME_PEER_HANDLE_ADDRESS(number, 0);
+}
+
+int np_tenant_open(struct np_tenant *tenant, int qp_fd, int ctrl_fd)
+{
+	const struct np_qp qp = { .fd = qp_fd };
+	int disk = np_open_namespace(ctrl_fd), ret;
+
+	if (disk < 0)
+		return disk;
+	ret = np_window_add(&qp, disk, 0, 0, &tenant->window);
+	close(disk);
+	return ret;
+}
+
+/* 0 for no slot: the command then fails. */
+static uint32_t slot_of(struct np_tenant *tenant, int qp_fd, uint32_t number)
+{
+	const struct np_qp qp = { .fd = qp_fd };
+	uint32_t i, slot;
+
+	for (i = 0; i < tenant->count; i++)
+		if (tenant->buffers[i].number == number)
+			return tenant->buffers[i].slot;
+	if (i == NP_TENANT_BUFFERS || np_buf_add(&qp, named[number], 0, &slot))
+		return 0;
+	tenant->buffers[i].number = number;
+	tenant->buffers[i].slot = slot;
+	tenant->count++;
+	return slot;
+}
+
+struct np_command np_tenant_command(struct np_tenant *tenant, int qp_fd, const struct np_command *command)
+{
+	const uint64_t offset = command->prp1 & (NVME_PEER_HANDLE_ADDRESS(1, 0) - 1);
+	uint32_t number = (uint32_t)(command->prp1 >> 48);
+	struct np_command made = *command;
+
+	if (made.nsid == 1)
+		made.nsid = tenant->window;
+	if (number && number < NAMES)
+		made.prp1 = NVME_PEER_HANDLE_ADDRESS(slot_of(tenant, qp_fd, number), offset);
+	return made;
+}
+
+/* --- files ------------------------------------------------------------------- */
+
 int np_make_file(const char *path, uint32_t bytes)
 {
 	int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);

@@ -45,6 +45,15 @@ void np_memory_free(struct np_memory *memory);
 struct np_command np_window_command(uint8_t opcode, uint32_t window, uint64_t lba, uint32_t blocks,
 				    uint32_t slot, uint64_t offset);
 
+/*
+ * The run of a test in mediated mode: what its helpers need. The name of a dma-buf is an address that no
+ * controller has; commands with such an address get the handle address of the buffer, which is added to
+ * the queue pair by the first of them.
+ */
+uint64_t np_tenant_name(int dmabuf);
+int np_tenant_open(struct np_tenant *tenant, int qp_fd, int ctrl_fd);
+struct np_command np_tenant_command(struct np_tenant *tenant, int qp_fd, const struct np_command *command);
+
 /* Of ext4, which has no header for it. */
 struct move_extent {
 	uint32_t reserved;
