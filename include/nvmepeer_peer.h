@@ -39,7 +39,9 @@ enum nvmepeer_view {
  * with several buffers combines their results by OR.  Data in host memory and in devices
  * then is accepted only if the completion ring is beside one part and the peer can read the
  * other back.  The word that it reads flushes the data of one device: data in several
- * devices without the completion ring needs a queue pair for each.
+ * devices without the completion ring needs a queue pair for each.  In
+ * NVME_PEER_MODE_MEDIATED the kernel orders completions behind the data of all buffers, so
+ * data may be anywhere.
  */
 uint32_t nvmepeer_data_view(const struct nvme_peer_qp_info *qp_info,
 			    const struct nvme_peer_pci_address *data);

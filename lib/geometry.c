@@ -51,6 +51,9 @@ static uint32_t placement_flags(const struct nvme_peer_qp_info *info, uint32_t v
 	bool cq_in_host = !info->cq_pci_address.valid;
 	uint32_t flags = data_flags(cq_in_host, view);
 
+	/* The kernel writes the completion after it has read from the device with the data. */
+	if (info->mode == NVME_PEER_MODE_MEDIATED)
+		flags &= ~(uint32_t)NVMEPEER_CQ_APART_FROM_DATA;
 	if (sq_in_host != cpu)
 		flags |= NVMEPEER_SQ_REMOTE;
 	if (cq_in_host != cpu)

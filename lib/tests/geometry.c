@@ -220,6 +220,19 @@ TEST_F(geometry, is_checked_like_the_device_library)
 	MENTIONS(explanation.limit, "block size");
 }
 
+/* Its rings are in host memory, and the kernel orders completions behind data in devices. */
+TEST_F(geometry, mediated_queue_pair_permits_data_in_devices)
+{
+	fake.qp_info.mode = NVME_PEER_MODE_MEDIATED;
+	ASSERT_EQ(geometry_of(self, 0), 0);
+	EXPECT_EQ(self->geometry.flags, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE);
+	ASSERT_EQ(geometry_of(self, NVMEPEER_VIEW_DATA_IN_HOST | NVMEPEER_VIEW_DATA_IN_DEVICE), 0);
+	ASSERT_EQ(geometry_of(self, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_DEVICE), 0);
+	EXPECT_EQ(self->geometry.flags, NVMEPEER_DATA_REMOTE);
+	fake.qp_info.mode = NVME_PEER_MODE_RELAY;
+	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
+}
+
 TEST_F(geometry, is_built_without_system_calls)
 {
 	struct nvmepeer_geometry built = self->geometry;
