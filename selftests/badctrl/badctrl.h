@@ -62,6 +62,9 @@
 /* Words of enum badctrl_power_word. */
 #define BADCTRL_POWER(word)	(0x53000 + (word))
 
+/* Which blocks the I/O commands of a rule begin in: the first, and how many, 0 for any. */
+#define BADCTRL_PLACE(rule)	(0x54000 + 8 * (rule))
+
 #define BADCTRL_RULES		8
 #define BADCTRL_NAMESPACE_MAX	4
 #define BADCTRL_NAMESPACE_BYTES	(16U << 20)	/* without --disk-mb */
@@ -233,7 +236,7 @@ enum badctrl_mode {
  * A rule injects a fault into commands that match.
  *
  * MATCH	opcode, with BADCTRL_ON_IO for I/O queues, with BADCTRL_ON_QUEUE() for one
- *		of them; BADCTRL_ANY for all
+ *		of them, or for it and those above with BADCTRL_AND_ABOVE; BADCTRL_ANY for all
  * ACTION	enum badctrl_action, its argument in the upper 16 bits
  * TIMES	remaining number of commands; 0: the rule is off
  * HITS		number of commands so far; writing TIMES does not clear it
@@ -248,6 +251,7 @@ enum badctrl_mode {
 
 #define BADCTRL_ON_IO		0x100U
 #define BADCTRL_ANY		0x200U
+#define BADCTRL_AND_ABOVE	0x400U
 #define BADCTRL_ON_QUEUE(sqid)	(BADCTRL_ON_IO | (uint32_t)(sqid) << 16)
 #define BADCTRL_EVERY		0xffffffffU
 

@@ -248,6 +248,7 @@ struct bad_reservation {
  * @disk: the data of all namespaces
  * @saved: old data of @disk that a power cut restores, see cache.h
  * @dirty: by BAD_BLOCK bytes of @disk: @saved has its old data
+ * @places: of rules, see BADCTRL_PLACE()
  * @power_words: by enum badctrl_power_word, divided by 4
  * @pollers: threads
  * @poller_count: number of @pollers; constant
@@ -300,6 +301,7 @@ struct bad {
 	uint8_t *disk;
 	uint8_t *saved;
 	bool *dirty;
+	uint32_t places[2 * BADCTRL_RULES];
 	_Atomic uint32_t power_words[BADCTRL_POWER_WORDS / 4];
 	struct bad_poller pollers[BAD_POLLERS_MAX];
 	unsigned int poller_count;

@@ -243,6 +243,7 @@ void bad_defaults(struct bad *ctrl)
 	memset(ctrl->health, 0, sizeof(ctrl->health));
 	memset(ctrl->thresholds, 0, sizeof(ctrl->thresholds));
 	memset((void *)ctrl->mover_words, 0, sizeof(ctrl->mover_words));
+	memset(ctrl->places, 0, sizeof(ctrl->places));
 	memset((void *)ctrl->power_words, 0, sizeof(ctrl->power_words));
 	ctrl->own = (struct bad_reservation){ 0 };
 	ctrl->words[BADCTRL_GRANT / 4] = DEFAULT_QUEUES;
@@ -280,6 +281,8 @@ static void *bad_word_at(struct bad *ctrl, uint32_t address)
 		ctrl->mover_words[BADCTRL_MOVER_SMS / 4] = bad_mover_sms(ctrl);
 		return (void *)&ctrl->mover_words[(address - BADCTRL_MOVER(0)) / 4];
 	}
+	if (address >= BADCTRL_PLACE(0) && address < BADCTRL_PLACE(BADCTRL_RULES))
+		return &ctrl->places[(address - BADCTRL_PLACE(0)) / 4];
 	if (address >= BADCTRL_POWER(0) && address < BADCTRL_POWER(BADCTRL_POWER_WORDS))
 		return (void *)&ctrl->power_words[(address - BADCTRL_POWER(0)) / 4];
 	if (address >= BADCTRL_QUEUE_COUNT(0, 0) &&

@@ -11,20 +11,33 @@
 
 /* --- rules ---------------------------------------------------------------- */
 
-static bool rule_matches(const uint32_t *rule, uint16_t sqid, uint8_t opcode)
+static bool on_queue(uint32_t match, uint16_t sqid)
+{
+	if (!!sqid != !!(match & BADCTRL_ON_IO))
+		return false;
+	return !(match >> 16) || match >> 16 == sqid || (match & BADCTRL_AND_ABOVE && match >> 16 < sqid);
+}
+
+static bool in_place(const uint32_t place[2], const struct bad_command *command)
+{
+	uint64_t lba = (uint64_t)command->cdw11 << 32 | command->cdw10;
+
+	return !place[1] || lba - place[0] < place[1];
+}
+
+static bool rule_matches(const uint32_t *rule, const uint32_t place[2], uint16_t sqid,
+			 const struct bad_command *command)
 {
 	uint32_t match = rule[BADCTRL_RULE_MATCH];
 
-	if (!rule[BADCTRL_RULE_TIMES] || !!sqid != !!(match & BADCTRL_ON_IO))
+	if (!rule[BADCTRL_RULE_TIMES] || !on_queue(match, sqid) || !in_place(place, command))
 		return false;
-	if (match >> 16 && match >> 16 != sqid)
-		return false;
-	return match & BADCTRL_ANY || (match & 0xff) == opcode;
+	return match & BADCTRL_ANY || (match & 0xff) == command->opcode;
 }
 
 /* Find the first matching rule, and decrement its TIMES. */
-static enum badctrl_action rule_find(struct bad *ctrl, uint16_t sqid, uint8_t opcode,
-				     uint16_t *argument)
+static enum badctrl_action rule_find(struct bad *ctrl, uint16_t sqid,
+				     const struct bad_command *command, uint16_t *argument)
 {
 	enum badctrl_action action = BADCTRL_COUNT;
 	uint32_t *rule = &ctrl->words[BADCTRL_RULE / 4];
@@ -32,7 +45,7 @@ static enum badctrl_action rule_find(struct bad *ctrl, uint16_t sqid, uint8_t op
 
 	pthread_mutex_lock(&ctrl->lock);
 	for (i = 0; i < BADCTRL_RULES; i++, rule += 4) {
-		if (!rule_matches(rule, sqid, opcode))
+		if (!rule_matches(rule, &ctrl->places[2 * i], sqid, command))
 			continue;
 		if (rule[BADCTRL_RULE_TIMES] != BADCTRL_EVERY)
 			rule[BADCTRL_RULE_TIMES]--;
@@ -122,7 +135,7 @@ static void complete_wrongly(struct bad *ctrl, uint16_t sqid, const struct bad_c
 void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_command *command)
 {
 	uint16_t argument = 0;
-	enum badctrl_action action = rule_find(ctrl, sqid, command->opcode, &argument);
+	enum badctrl_action action = rule_find(ctrl, sqid, command, &argument);
 
 	switch (action) {
 	case BADCTRL_COUNT:

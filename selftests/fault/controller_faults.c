@@ -50,9 +50,8 @@ static int wait_rule_hit(struct fault *fault, unsigned int rules)
 /* The next command of the victim. */
 static int inject_victim(struct fault *fault, uint32_t action, uint32_t argument)
 {
-	return np_bad_rule(fault->target->bad, 0,
-			   BADCTRL_ON_QUEUE(fault->victim->qid) | BADCTRL_ANY, action,
-			   argument, 1) ?: wait_rule_hit(fault, 1);
+	return target_aim(fault->target, fault->victim, BADCTRL_ANY, action, argument, 1) ?:
+	       wait_rule_hit(fault, 1);
 }
 
 /* The next command of the CPU, in any of its queues. */
@@ -91,12 +90,23 @@ static int reset(struct fault *fault)
 
 /* --- a command of a peer ------------------------------------------------------- */
 
-static int peer_held(struct fault *fault)
+static int peer_loses_command(struct fault *fault, uint32_t action)
 {
-	int ret = inject_victim(fault, BADCTRL_HOLD, 0);
+	int ret = inject_victim(fault, action, 0);
 
 	atomic_store(&fault->victim->give_up, true);
 	return ret;
+}
+
+static int peer_held(struct fault *fault)
+{
+	return peer_loses_command(fault, BADCTRL_HOLD);
+}
+
+/* No queue is deleted for a command of a mediated queue pair that ends by its Abort. */
+static int peer_held_for_good(struct fault *fault)
+{
+	return peer_loses_command(fault, np_as_tenant() ? BADCTRL_DROP : BADCTRL_HOLD);
 }
 
 static int peer_late(struct fault *fault)
@@ -156,12 +166,12 @@ static int peer_held_in_reset(struct fault *fault)
 static int delete_refused(struct fault *fault)
 {
 	return meet_admin(fault, NVME_ADMIN_DELETE_SQ, BADCTRL_STATUS, NVME_SC_INTERNAL) ?:
-	       peer_held(fault);
+	       peer_held_for_good(fault);
 }
 
 static int delete_held(struct fault *fault)
 {
-	return meet_admin(fault, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0) ?: peer_held(fault);
+	return meet_admin(fault, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0) ?: peer_held_for_good(fault);
 }
 
 /* --- a command of the CPU ------------------------------------------------------ */

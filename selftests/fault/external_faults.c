@@ -158,7 +158,10 @@ static int try_to_unload(struct fault *fault)
 	return np_module_unload(0) == -EAGAIN ? 0 : -EBADE;
 }
 
-/* A kernel without suspend has nothing to refuse. */
+/*
+ * A kernel without suspend has nothing to refuse. Mediated queue pairs cannot refuse it: they are lost, as
+ * by a reset.
+ */
 static int try_to_sleep(struct fault *fault)
 {
 	int test = np_sleep_begin(fault->target->ctrl->address), ret;
@@ -169,7 +172,7 @@ static int try_to_sleep(struct fault *fault)
 		return test;
 	ret = np_suspend();
 	np_sleep_end(test);
-	return ret == -EBUSY ? 0 : -EBADE;
+	return ret == (np_as_tenant() ? 0 : -EBUSY) ? 0 : -EBADE;
 }
 
 static int rescan(struct fault *fault)
@@ -245,7 +248,7 @@ const struct kind external_faults[] = {
 	{ "owner of another queue pair is killed", ON_BOTH, 20, .takes_qid = true,
 	  .strike = kill_owner },
 	{ "module cannot be unloaded", ON_BOTH, 10, .strike = try_to_unload },
-	{ "suspend is refused", ON_BOTH, 10, .strike = try_to_sleep },
+	{ "suspend is refused", ON_BOTH, 10, .tenants = FATE_LOST, .strike = try_to_sleep },
 	{ "namespace rescan", ON_BOTH, 20, .strike = rescan },
 };
 

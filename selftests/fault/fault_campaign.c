@@ -16,6 +16,12 @@
  * long-timeout: 7200
  * arguments: --faults 120
  * long-arguments: --faults 5000
+ * long-relay: 7
+ * relay-arguments: --faults 60
+ * long-relay-arguments: --faults 500
+ * long-mediated: 7
+ * mediated-arguments: --faults 60
+ * long-mediated-arguments: --faults 500
  */
 #include <errno.h>
 #include <getopt.h>
@@ -166,9 +172,13 @@ static enum fate fate_of(const struct fault *fault, const struct target *target,
 		return FATE_SPARED;
 	if (!load->method->peer)
 		return fault->kind->cpu;
+	if (np_as_tenant() && fault->kind->tenants)
+		return fault->kind->tenants;
 	if (load == fault->victim)
 		return fault->kind->victim;
-	return fault->kind->by_node && target->strict ? fault->kind->confined : fault->kind->others;
+	if (fault->kind->by_node && (target->strict || np_as_tenant()))
+		return fault->kind->confined;
+	return fault->kind->others;
 }
 
 static void mark_all(struct campaign *campaign)
@@ -514,13 +524,19 @@ static void judge_notices(struct campaign *campaign)
  * is that detected? Every write is affected, because a block that is written again is
  * right again.
  */
-static bool finds(struct campaign *campaign, struct load *load, uint32_t match, uint32_t action)
+static int plant(struct campaign *campaign, const struct load *load, uint32_t action)
+{
+	if (load->method->peer)
+		return target_aim(campaign->under_load, load, NVMEPEER_OP_WRITE, action, 0, BADCTRL_EVERY);
+	return np_bad_rule(&campaign->bad, 0, NP_IO_WRITE, action, 0, BADCTRL_EVERY);
+}
+
+static bool finds(struct campaign *campaign, struct load *load, uint32_t action)
 {
 	struct np_bad *bad = &campaign->bad;
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
-	if (np_bad_rule(bad, 0, match | NVMEPEER_OP_WRITE, action, 0, BADCTRL_EVERY) ||
-	    load_start(load))
+	if (plant(campaign, load, action) || load_start(load))
 		return false;
 	while (np_bad_hits(bad, 0) < PLANTED_HITS && np_now_ms() < end)
 		np_sleep_ms(1);
@@ -535,15 +551,13 @@ static void find_planted(struct campaign *campaign)
 	struct load *cpu = &target->loads[TARGET_PEERS];
 
 	ksft_print_msg("from here on errors are planted\n");
-	ksft_test_result(finds(campaign, &target->loads[0],
-			       BADCTRL_ON_QUEUE(target->loads[0].qid), BADCTRL_LIE),
+	ksft_test_result(finds(campaign, &target->loads[0], BADCTRL_LIE),
 			 "a lost write of a peer is detected\n");
-	ksft_test_result(finds(campaign, &target->loads[1],
-			       BADCTRL_ON_QUEUE(target->loads[1].qid), BADCTRL_TEAR),
+	ksft_test_result(finds(campaign, &target->loads[1], BADCTRL_TEAR),
 			 "a torn write of a peer is detected\n");
-	ksft_test_result(finds(campaign, cpu, BADCTRL_ON_IO, BADCTRL_LIE),
+	ksft_test_result(finds(campaign, cpu, BADCTRL_LIE),
 			 "a lost write of the CPU is detected\n");
-	ksft_test_result(finds(campaign, cpu + 1, BADCTRL_ON_IO, BADCTRL_LIE),
+	ksft_test_result(finds(campaign, cpu + 1, BADCTRL_LIE),
 			 "a lost write of a store is detected\n");
 }
 

@@ -51,8 +51,10 @@ struct fault {
  * @victim: effect on the victim
  * @others: effect on the other peers of the controller
  * @cpu: effect on the CPU: its commands wait, unless its disk ends
- * @confined: effect on the other peers if @by_node and the IOMMU translates strictly
+ * @confined: effect on the other peers if @by_node and the IOMMU translates strictly, or in
+ *	mediated mode
  * @by_node: a strict domain confines it to peers whose node imported the memory
+ * @tenants: effect on all peers in mediated mode, if it is not FATE_SPARED
  * @both: the other controller is affected in the same way
  * @again: a queue pair may be lost a second time, before or after its re-arm
  * @watched: the health poll detects it
@@ -70,6 +72,7 @@ struct kind {
 	enum fate cpu;
 	enum fate confined;
 	bool by_node;
+	enum fate tenants;
 	bool both;
 	bool again;
 	bool watched;

@@ -88,8 +88,7 @@ void load_peer_wait_for_loss(struct load_peer *peer)
 		np_sleep_ms(1);
 }
 
-/* The results of all commands in flight are unknown. */
-static void abandon(struct load_peer *peer)
+void load_peer_abandon(struct load_peer *peer)
 {
 	uint32_t i;
 
@@ -118,7 +117,7 @@ static void recover(struct load_peer *peer, void *bytes)
 
 	atomic_store(&load->noticed, load_now());
 	load_peer_wait_for_loss(peer);
-	abandon(peer);
+	load_peer_abandon(peer);
 	load_wait_released(load);
 	load_came_back(load, rearm(peer), bytes);
 }

@@ -65,6 +65,8 @@ struct load_peer {
 
 /* The place of its page in the data. */
 uint32_t load_peer_offset(const struct load_peer *peer, const struct load_command *command);
+/* The results of all commands in flight are unknown. */
+void load_peer_abandon(struct load_peer *peer);
 void load_peer_wait_for_loss(struct load_peer *peer);
 /* Its status, or a negative one if the result is unknown. */
 void load_peer_end(struct load_peer *peer, struct load_command *command, int status);

@@ -56,10 +56,21 @@ static void stray(struct load *load)
 		atomic_fetch_sub(&load->strays, 1);
 }
 
+/* In mediated mode the queue pair stays, without the buffer that its exporter took. */
+static void end_without_buffer(struct load *load)
+{
+	if (atomic_load(&load->mortal))
+		atomic_store(&load->ended, true);
+	else
+		load_fail(load, "the buffer ended, but should not have", -EIO);
+}
+
 static void complete(struct load_peer *peer, uint16_t cid, int status)
 {
 	uint32_t i;
 
+	if (np_as_tenant() && (status & NVME_STATUS_MASK) == NVME_PEER_STATUS_BUFFER_GONE)
+		end_without_buffer(peer->load);
 	for (i = 0; i < LOAD_DEPTH; i++) {
 		if (!peer->commands[i].used || peer->commands[i].cid != cid)
 			continue;
@@ -109,6 +120,8 @@ static int rings_reap(struct load_peer *peer)
 	np_qp_ring_doorbell(&rings->qp);
 	while ((status = np_qp_reap(&rings->qp, &cid, 0)) >= 0)
 		complete(peer, cid, status);
+	if (atomic_load(&peer->load->ended))
+		load_peer_abandon(peer);
 	return 0;
 }
 

@@ -85,6 +85,28 @@ int target_mend(struct target *target)
 	return ret ?: np_bad_set(target->bad, BADCTRL_LATE, 0);
 }
 
+/* Queue IDs above those of the CPU are those of all others. */
+static int aim_at_tenant(struct target *target, const struct load *load, uint32_t match, uint32_t action,
+			 uint32_t argument, uint32_t times)
+{
+	const struct np_bad_place place = {
+		.first = (uint32_t)(ledger_place(&load->ledger, 0) / NP_BLOCK), .blocks = LEDGER_BLOCKS,
+	};
+	struct nvme_peer_info info;
+	int ret = np_info(target->ctrl->fd, &info);
+
+	match |= BADCTRL_ON_QUEUE(info.qids_cpu + 1) | BADCTRL_AND_ABOVE;
+	return ret ?: np_bad_rule_in(target->bad, &place, 0, match, action, argument, times);
+}
+
+int target_aim(struct target *target, const struct load *load, uint32_t match, uint32_t action,
+	       uint32_t argument, uint32_t times)
+{
+	if (np_as_tenant())
+		return aim_at_tenant(target, load, match, action, argument, times);
+	return np_bad_rule(target->bad, 0, match | BADCTRL_ON_QUEUE(load->qid), action, argument, times);
+}
+
 /*
  * badctrl keeps its words and disk when it is unbound. It grants as many queues as
  * possible, because a queue ID that this process used is quarantined for others while the

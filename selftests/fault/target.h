@@ -47,5 +47,11 @@ void target_close(struct target *target);
 
 /* Clears the faults injected into badctrl. */
 int target_mend(struct target *target);
+/*
+ * A rule for commands of @load, a peer: of its queue, or, of the queues that mediated queue pairs share, those
+ * in its region. @action and so on as for np_bad_rule(); @match without a queue.
+ */
+int target_aim(struct target *target, const struct load *load, uint32_t match, uint32_t action,
+	       uint32_t argument, uint32_t times);
 
 #endif /* TARGET_H */

@@ -6,6 +6,7 @@
  * iommu: on
  * long-iommu: on off pt
  * timeout: 60
+ * long-mediated: 7
  */
 #include <errno.h>
 #include <fcntl.h>

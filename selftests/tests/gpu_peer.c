@@ -5,6 +5,7 @@
  *
  * topology: root switch switch-acs
  * timeout: 90
+ * long-mediated: 7
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -15,6 +15,8 @@
 
 #include <nvmepeer_peer.h>
 
+#include "tenant.h"
+
 #define DATA_BYTES	(4U << 20)
 #define JOB_TIMEOUT_MS	25000
 #define COMMAND_NS	20000000000ULL
@@ -212,7 +214,34 @@ int np_gpu_memory_open(struct np_gpu_memory *memory, int gpu, uint64_t size)
 
 static int memory_open(struct np_gpu_memory *memory, int gpu, int ctrl_fd, uint64_t size)
 {
-	return np_gpu_memory_open(memory, gpu, size) ?: memory_import(memory, ctrl_fd);
+	int ret = np_gpu_memory_open(memory, gpu, size);
+
+	return ret ?: np_as_tenant() ? 0 : memory_import(memory, ctrl_fd);
+}
+
+#define READ_MS		"/sys/module/nvme_peer/parameters/mediated_read_ms"
+#define READ_MS_USUAL	"100"
+
+/*
+ * In mediated mode: the window, and the memory as a buffer, whose handle addresses are contiguous. Reads of
+ * an emulated BAR by the kernel are slow.
+ */
+static int become_tenant(struct np_gpu_qp *qp, int ctrl_fd)
+{
+	const struct np_qp same = { .fd = qp->qp_fd };
+	struct np_gpu_memory *memory = &qp->memory;
+	uint32_t slot, i;
+	int ret;
+
+	ret = np_write_file(READ_MS, "1000000") ?: np_tenant_open(&qp->tenant, qp->qp_fd, ctrl_fd) ?:
+	      np_buf_add(&same, memory->fd, 0, &slot);
+	if (ret)
+		return ret;
+	memory->segments = 1;
+	memory->table = calloc(memory->size / NP_PAGE, sizeof(*memory->table));
+	for (i = 0; memory->table && i < memory->size / NP_PAGE; i++)
+		memory->table[i] = NVME_PEER_HANDLE_ADDRESS(slot, (uint64_t)i * NP_PAGE);
+	return memory->table ? 0 : -ENOMEM;
 }
 
 int np_gpu_window_open(struct np_gpu_memory *memory, int gpu, int ctrl_fd, uint64_t size)
@@ -236,7 +265,7 @@ static int create(struct np_gpu_qp *qp, int ctrl_fd, const struct layout *at, ui
 {
 	qp->create = (struct nvme_peer_qp_create){
 		.size = sizeof(qp->create),
-		.mode = NVME_PEER_MODE_DIRECT,
+		.mode = np_qp_mode(),
 		.sq_entries = entries,
 		.cq_entries = entries,
 		.qp_fd = -1,
@@ -338,15 +367,22 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 		    uint32_t flags)
 {
 	uint32_t view = flags & NP_GPU_HOST_CQ ? NVMEPEER_VIEW_DATA_IN_HOST : 0;
-	static const struct nvmepeer_ns_info ns = {
+	const struct nvmepeer_ns_info ns = {
 		.size = sizeof(ns),
-		.nsid = 1,
+		.nsid = qp->tenant.window ?: 1,
 		.block_size = NP_BLOCK,
 	};
 	struct nvmepeer_geometry *geometry = &qp->io.queue;
+	struct nvme_peer_info limits = ctrl->info;
 	struct nvme_peer_qp_info info;
 	int ret = np_qp_info(qp->qp_fd, &info);
 
+	if (!ret && qp->tenant.window) {
+		view = NVMEPEER_VIEW_DATA_IN_DEVICE;
+		geometry->flags = NVMEPEER_ONE_RANGE;
+		limits.sgls = 1;
+		ret = np_tenant_most(qp->qp_fd, &limits.max_transfer);
+	}
 	if (ret)
 		return ret;
 	geometry->state = qp->memory.address + at->state;
@@ -357,10 +393,12 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 		.dma = qp->memory.table[at->lists / NP_PAGE],
 	};
 	geometry->timeout_ns = COMMAND_NS;
-	ret = nvmepeer_geometry_build(&ctrl->info, &info, &ns, view,
+	ret = nvmepeer_geometry_build(&limits, &info, &ns, view,
 				      qp->doorbell_address - info.doorbell_offset, geometry,
 				      sizeof(*geometry));
 	/* PRPs and their lists, also if the controller supports SGLs. */
+	if (qp->tenant.window)
+		flags |= NP_GPU_SGL;
 	geometry->flags &= ~(flags & NP_GPU_SGL ? NVMEPEER_DATA_REMOTE :
 						  NVMEPEER_SGL | NVMEPEER_DATA_REMOTE);
 	describe_data(qp, at);
@@ -397,6 +435,8 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 	int ret;
 
 	np_gpu_qp_clear(qp);
+	if (np_as_tenant())
+		flags |= NP_GPU_HOST_RINGS;
 	plan(&at, ctrl, entries);
 	qp->gpu = np_gpu_open();
 	if (qp->gpu < 0)
@@ -408,7 +448,9 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 	if (ret)
 		goto fail;
 	qp->qp_fd = qp->create.qp_fd;
-	ret = give_doorbell(qp, flags) ?:
+	if (np_as_tenant())
+		ret = become_tenant(qp, ctrl->fd);
+	ret = ret ?: give_doorbell(qp, flags) ?:
 	      give_rings(qp, &at, flags) ?:
 	      give_part(qp, NVME_PEER_EXPORT_STATUS, &qp->status, &qp->io.queue.status) ?:
 	      give_part(qp, NVME_PEER_EXPORT_CONTROL, &qp->request, &qp->io.queue.control) ?:
@@ -457,6 +499,8 @@ void np_gpu_qp_close(struct np_gpu_qp *qp)
 {
 	if (qp->qp_fd >= 0)
 		close(qp->qp_fd);
+	if (qp->tenant.window)
+		np_write_file(READ_MS, READ_MS_USUAL);
 	np_export_close(&qp->status);
 	np_export_close(&qp->request);
 	np_export_close(&qp->ring_maps[0]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A queue pair whose peer is the software GPU: rings in GPU memory or host memory, data
- * in GPU memory, doorbells and status page imported by its driver.
+ * in GPU memory, doorbells and status page imported by its driver. In mediated mode all rings
+ * are in host memory.
  */
 #ifndef GPU_QP_H
 #define GPU_QP_H
@@ -44,6 +45,7 @@ struct np_gpu_memory {
  * @gpu: open /dev/softgpu0; closing it frees its handles and jobs
  * @qp_fd: queue pair file
  * @create: result of the creation
+ * @tenant: in mediated mode its window
  * @memory: rings, bookkeeping and data
  * @window: data in place of that in @memory; the CPU has no mapping of it
  * @cq: the CPU's mapping of the completion ring
@@ -60,6 +62,7 @@ struct np_gpu_qp {
 	int gpu;
 	int qp_fd;
 	struct nvme_peer_qp_create create;
+	struct np_tenant tenant;
 	struct np_gpu_memory memory;
 	struct np_gpu_memory window;
 	uint8_t *cq;

@@ -46,7 +46,17 @@ int np_bad_identify(struct np_bad *bad, unsigned int cns, uint32_t offset, uint8
 int np_bad_rule(struct np_bad *bad, unsigned int rule, uint32_t match, uint32_t action,
 		uint32_t argument, uint32_t times)
 {
+	const struct np_bad_place any = { 0 };
+
+	return np_bad_rule_in(bad, &any, rule, match, action, argument, times);
+}
+
+int np_bad_rule_in(struct np_bad *bad, const struct np_bad_place *place, unsigned int rule, uint32_t match,
+		   uint32_t action, uint32_t argument, uint32_t times)
+{
 	return np_bad_set(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_TIMES), 0) ?:
+	       np_bad_set(bad, BADCTRL_PLACE(rule), place->first) ?:
+	       np_bad_set(bad, BADCTRL_PLACE(rule) + 4, place->blocks) ?:
 	       np_bad_set(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_MATCH), match) ?:
 	       np_bad_set(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_ACTION),
 			  argument << 16 | action) ?:

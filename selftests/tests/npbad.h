@@ -61,6 +61,14 @@ uint32_t np_bad_get(struct np_bad *bad, uint32_t word);
 int np_bad_identify(struct np_bad *bad, unsigned int cns, uint32_t offset, uint8_t value);
 int np_bad_rule(struct np_bad *bad, unsigned int rule, uint32_t match, uint32_t action,
 		uint32_t argument, uint32_t times);
+/* The same for I/O commands that begin in @blocks blocks from @first on; 0 for any place. */
+struct np_bad_place {
+	uint32_t first;
+	uint32_t blocks;
+};
+
+int np_bad_rule_in(struct np_bad *bad, const struct np_bad_place *place, unsigned int rule, uint32_t match,
+		   uint32_t action, uint32_t argument, uint32_t times);
 uint32_t np_bad_hits(struct np_bad *bad, unsigned int rule);
 /* Drops data that is not durable, whether badctrl is bound or not. */
 int np_bad_cut_power(struct np_bad *bad);

@@ -10,6 +10,8 @@
  * long-iommu: on off
  * topology: root single
  * timeout: 180
+ * relay: 7
+ * mediated: 7
  */
 #include <errno.h>
 #include <fcntl.h>

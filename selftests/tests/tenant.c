@@ -123,6 +123,15 @@ int np_tenant_open(struct np_tenant *tenant, int qp_fd, int ctrl_fd)
 	return ret;
 }
 
+int np_tenant_most(int qp_fd, uint32_t *bytes)
+{
+	struct nvme_peer_qp_limits limits = { .size = sizeof(limits) };
+	int ret = np_ioctl(qp_fd, NVME_PEER_QP_LIMITS, &limits);
+
+	*bytes = limits.max_transfer;
+	return ret;
+}
+
 /* 0 for no slot: the command then fails. */
 static uint32_t slot_of(struct np_tenant *tenant, int qp_fd, uint32_t number)
 {

@@ -51,6 +51,8 @@ struct np_command np_window_command(uint8_t opcode, uint32_t window, uint64_t lb
  * the queue pair by the first of them.
  */
 uint64_t np_tenant_name(int dmabuf);
+/* Bytes of its longest transfer. */
+int np_tenant_most(int qp_fd, uint32_t *bytes);
 int np_tenant_open(struct np_tenant *tenant, int qp_fd, int ctrl_fd);
 struct np_command np_tenant_command(struct np_tenant *tenant, int qp_fd, const struct np_command *command);
 
