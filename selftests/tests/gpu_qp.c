@@ -7,13 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/udmabuf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nvmepeer_peer.h>
+
+#include "tenant.h"
 
 #define DATA_BYTES	(4U << 20)
 #define JOB_TIMEOUT_MS	25000
@@ -231,12 +236,19 @@ void np_gpu_memory_close(struct np_gpu_memory *memory)
 	*memory = (struct np_gpu_memory){ .fd = -1 };
 }
 
+static enum nvme_peer_mode mode_of(uint32_t flags)
+{
+	if (flags & NP_GPU_MEDIATED)
+		return NVME_PEER_MODE_MEDIATED;
+	return flags & NP_GPU_RELAY ? NVME_PEER_MODE_RELAY : NVME_PEER_MODE_DIRECT;
+}
+
 static int create(struct np_gpu_qp *qp, int ctrl_fd, const struct layout *at, uint32_t entries,
 		  uint32_t flags)
 {
 	qp->create = (struct nvme_peer_qp_create){
 		.size = sizeof(qp->create),
-		.mode = NVME_PEER_MODE_DIRECT,
+		.mode = mode_of(flags),
 		.sq_entries = entries,
 		.cq_entries = entries,
 		.qp_fd = -1,
@@ -330,6 +342,25 @@ static void describe_data(struct np_gpu_qp *qp, const struct layout *at)
 	qp->io.data_address = memory->address + start;
 }
 
+/* A mediated queue pair addresses the first namespace and its data by handles. */
+static int give_rights(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const struct layout *at)
+{
+	int disk = np_open_node(ctrl, "/dev/nvmep%dn1", O_RDWR), ret;
+	struct np_qp same = { .fd = qp->qp_fd };
+	uint32_t slot = 0;
+
+	if (disk < 0)
+		return disk;
+	ret = np_window_add(&same, disk, 0, 0, &qp->nsid) ?:
+	      np_buf_add(&same, qp->memory.fd, 0, &slot);
+	close(disk);
+	qp->io.data = (struct nvmepeer_buffer){
+		.length = DATA_BYTES,
+		.dma = NVME_PEER_HANDLE_ADDRESS(slot, at->data),
+	};
+	return ret;
+}
+
 /*
  * An emulated controller writes data before it posts the completion, wherever the ring
  * lies, so data and completions are declared to be together.
@@ -338,9 +369,9 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 		    uint32_t flags)
 {
 	uint32_t view = flags & NP_GPU_HOST_CQ ? NVMEPEER_VIEW_DATA_IN_HOST : 0;
-	static const struct nvmepeer_ns_info ns = {
+	const struct nvmepeer_ns_info ns = {
 		.size = sizeof(ns),
-		.nsid = 1,
+		.nsid = qp->nsid,
 		.block_size = NP_BLOCK,
 	};
 	struct nvmepeer_geometry *geometry = &qp->io.queue;
@@ -363,7 +394,6 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 	/* PRPs and their lists, also if the controller supports SGLs. */
 	geometry->flags &= ~(flags & NP_GPU_SGL ? NVMEPEER_DATA_REMOTE :
 						  NVMEPEER_SGL | NVMEPEER_DATA_REMOTE);
-	describe_data(qp, at);
 	return ret;
 }
 
@@ -386,6 +416,7 @@ void np_gpu_qp_clear(struct np_gpu_qp *qp)
 		.window.fd = -1,
 		.status.fd = -1,
 		.request.fd = -1,
+		.nsid = 1,
 		.ring_maps = { { .fd = -1 }, { .fd = -1 } },
 	};
 }
@@ -408,11 +439,108 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 	if (ret)
 		goto fail;
 	qp->qp_fd = qp->create.qp_fd;
-	ret = give_doorbell(qp, flags) ?:
+	describe_data(qp, &at);
+	if (flags & NP_GPU_MEDIATED)
+		ret = give_rights(qp, ctrl, &at);
+	ret = ret ?:
+	      give_doorbell(qp, flags) ?:
 	      give_rings(qp, &at, flags) ?:
 	      give_part(qp, NVME_PEER_EXPORT_STATUS, &qp->status, &qp->io.queue.status) ?:
 	      give_part(qp, NVME_PEER_EXPORT_CONTROL, &qp->request, &qp->io.queue.control) ?:
 	      describe(qp, ctrl, &at, flags) ?:
+	      start_queue(qp, SOFTGPU_QUEUE_INIT);
+	if (!ret)
+		return 0;
+fail:
+	np_gpu_qp_close(qp);
+	return ret;
+}
+
+/* GPU address of all of a memfd. */
+static int memfd_into_gpu(struct np_gpu_qp *qp, int memfd, uint64_t *address)
+{
+	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), dmabuf, ret;
+	struct softgpu_import import;
+	struct stat status;
+
+	if (device < 0 || fstat(memfd, &status))
+		return -errno;
+	dmabuf = ioctl(device, UDMABUF_CREATE, &(struct udmabuf_create){
+		.memfd = (uint32_t)memfd,
+		.flags = UDMABUF_FLAGS_CLOEXEC,
+		.size = (uint64_t)status.st_size,
+	});
+	ret = dmabuf < 0 ? -errno : np_gpu_import(qp->gpu, dmabuf, 0, &import);
+	close(device);
+	if (dmabuf >= 0)
+		close(dmabuf);
+	*address = import.address;
+	return ret;
+}
+
+static int give_served_parts(struct np_gpu_qp *qp, struct nvmepeer_serve *serve)
+{
+	struct nvmepeer_geometry *geometry = &qp->io.queue;
+	uint64_t *const addresses[] = {
+		[NVME_PEER_EXPORT_SQ] = &geometry->sq,
+		[NVME_PEER_EXPORT_CQ] = &geometry->cq,
+		[NVME_PEER_EXPORT_DOORBELL] = &qp->doorbell_address,
+		[NVME_PEER_EXPORT_STATUS] = &geometry->status,
+		[NVME_PEER_EXPORT_CONTROL] = &geometry->control,
+	};
+	struct nvmepeer_export part;
+	uint64_t start = 0;
+	uint32_t what;
+	int ret = 0;
+
+	for (what = 0; what <= NVME_PEER_EXPORT_CONTROL && !ret; what++) {
+		ret = nvmepeer_serve_export(serve, what, &part, sizeof(part));
+		if (ret)
+			break;
+		if (!start)
+			ret = memfd_into_gpu(qp, part.fd, &start);
+		close(part.fd);
+		*addresses[what] = start + part.offset;
+	}
+	return ret;
+}
+
+static int describe_served(struct np_gpu_qp *qp, const struct layout *at,
+			   struct nvmepeer_serve *serve, const struct nvmepeer_ns_info *ns)
+{
+	struct nvmepeer_geometry *geometry = &qp->io.queue;
+	int ret;
+
+	geometry->state = qp->memory.address + at->state;
+	geometry->timeout_ns = COMMAND_NS;
+	ret = nvmepeer_serve_geometry(serve, ns, NVMEPEER_VIEW_DESCRIPTORS, geometry,
+				      sizeof(*geometry));
+	geometry->sq_doorbell += qp->doorbell_address;
+	geometry->cq_doorbell += qp->doorbell_address;
+	return ret;
+}
+
+int np_gpu_qp_open_served(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t entries,
+			  struct nvmepeer_serve *serve, const struct nvmepeer_ns_info *ns,
+			  int staging, const struct nvmepeer_buffer *data)
+{
+	struct softgpu_import import;
+	struct layout at;
+	int ret;
+
+	np_gpu_qp_clear(qp);
+	plan(&at, ctrl, entries);
+	qp->gpu = np_gpu_open();
+	if (qp->gpu < 0)
+		return qp->gpu;
+	ret = np_gpu_memory_open(&qp->memory, qp->gpu, at.size) ?:
+	      np_gpu_import(qp->gpu, staging, 0, &import);
+	if (ret)
+		goto fail;
+	qp->io.data = *data;
+	qp->io.data_address = import.address;
+	ret = give_served_parts(qp, serve) ?:
+	      describe_served(qp, &at, serve, ns) ?:
 	      start_queue(qp, SOFTGPU_QUEUE_INIT);
 	if (!ret)
 		return 0;

@@ -6,6 +6,7 @@
 #ifndef GPU_QP_H
 #define GPU_QP_H
 
+#include <nvmepeer_serve.h>
 #include <softgpu_drv.h>
 #include <softgpu_programs.h>
 
@@ -17,6 +18,9 @@
 #define NP_GPU_HOST_CQ		(1U << 2)	/* completion ring in host memory */
 #define NP_GPU_WINDOW		(1U << 3)	/* data in the window of GPU memory */
 #define NP_GPU_SGL		(1U << 4)	/* SGLs, if the controller supports them */
+/* Modes, with NP_GPU_HOST_RINGS; without one of these it is direct. */
+#define NP_GPU_RELAY		(1U << 5)
+#define NP_GPU_MEDIATED		(1U << 6)	/* a window on the first namespace */
 #define NP_GPU_HOST_RINGS	(NP_GPU_HOST_SQ | NP_GPU_HOST_CQ)
 
 /**
@@ -54,6 +58,7 @@ struct np_gpu_memory {
  * @doorbell_handle: import handle in the GPU's driver
  * @status: the status page, mapped
  * @request: the control page, mapped
+ * @nsid: namespace ID of commands: 1, or the window
  * @io: parameters of block programs, complete except for the range
  */
 struct np_gpu_qp {
@@ -70,6 +75,7 @@ struct np_gpu_qp {
 	uint32_t doorbell_handle;
 	struct np_export status;
 	struct np_export request;
+	uint32_t nsid;
 	struct softgpu_io io;
 };
 
@@ -109,6 +115,13 @@ void np_gpu_qp_clear(struct np_gpu_qp *qp);
 /* Creates the queue pair on @ctrl and initialises its state on the GPU. */
 int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t entries,
 		   uint32_t flags);
+/*
+ * The same for a queue pair of @entries that this process serves, on a namespace of @ctrl.
+ * @staging: dma-buf of @data, the memory that was added to @serve; CUDA only
+ */
+int np_gpu_qp_open_served(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t entries,
+			  struct nvmepeer_serve *serve, const struct nvmepeer_ns_info *ns,
+			  int staging, const struct nvmepeer_buffer *data);
 /*
  * After a loss, when no program uses the queue pair: clears the completion ring in GPU
  * memory and re-arms in the driver and on the GPU.
