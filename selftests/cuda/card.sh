@@ -10,7 +10,7 @@
 #   --rounds N           of each cause of a loss under running threads; default 20, fake: 2
 #   --commands N         consecutive verified commands, at most; default 100000000, fake: 20000
 #   --reads N            verified reads in each mode, at most; default 10000000, fake: 2000
-#   --soak SECONDS       time limit of these commands, and of these reads in each mode; default 100,
+#   --soak SECONDS       time limit of these commands, and of these reads in each mode; default 200,
 #                        fake: 20
 #   --seconds N          of the demonstration; default 20, fake: 0
 #   --parts "NAME..."    only these: glue bare manifest gpu_card gpu_card_rate gpu_card_pairs
@@ -76,7 +76,7 @@ if [[ ! $engine ]]; then
 fi
 # With the fake libcuda the demonstration is slow and covers no more than the tests.
 if [[ $engine == cuda ]]; then
-	: "${seconds:=20}" "${rounds:=20}" "${commands:=100000000}" "${reads:=10000000}" "${soak:=100}"
+	: "${seconds:=20}" "${rounds:=20}" "${commands:=100000000}" "${reads:=10000000}" "${soak:=200}"
 	bare=(3 0.3 1 64 1024)
 else
 	: "${seconds:=0}" "${rounds:=2}" "${commands:=20000}" "${reads:=2000}" "${soak:=20}"
