@@ -9,14 +9,18 @@
 #   --engine cuda|fake   default: cuda where there is a GPU
 #   --rounds N           of each cause of a loss under running threads; default 20, fake: 2
 #   --commands N         consecutive verified commands, at most; default 100000000, fake: 20000
-#   --soak SECONDS       time limit of these commands; default 100, fake: 20
+#   --reads N            verified reads in each mode, at most; default 10000000, fake: 2000
+#   --soak SECONDS       time limit of these commands, and of these reads in each mode; default 200,
+#                        fake: 20
 #   --seconds N          of the demonstration; default 20, fake: 0
 #   --parts "NAME..."    only these: glue bare manifest gpu_card gpu_card_rate gpu_card_pairs
-#                        gpu_card_gather gpu_card_soak demo gpu_card_window; glue checks
+#                        gpu_card_gather gpu_card_modes gpu_card_soak demo gpu_card_window; glue checks
 #                        this machine's driver, bare runs without guest and module, for
 #                        comparison. manifest has a process of this machine that uses queue pairs of
 #                        the guest (guest_pages.py), always with a fake libcuda, and not in a
-#                        bundle. gpu_card_window has its data in memory of the GPU, to
+#                        bundle. gpu_card_modes has direct, relay, mediated and served queue
+#                        pairs; with 12 processors or more in a guest of its own, with a
+#                        quarter of them. gpu_card_window has its data in memory of the GPU, to
 #                        which a kernel on 8 SMs moves it. It is the last one, as this kernel
 #                        runs until the end of the guest, and others have longer latencies
 #
@@ -26,17 +30,19 @@ set -euo pipefail
 . "$(dirname "$0")/../setup/common.sh"
 . "$(dirname "$0")/../lib/cell.sh"
 
-engine='' seconds='' rounds='' commands='' soak='' bundle='' parts='glue bare manifest gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather gpu_card_soak demo gpu_card_window'
+engine='' seconds='' rounds='' commands='' reads='' soak='' bundle=''
+parts='glue bare manifest gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather gpu_card_modes gpu_card_soak demo gpu_card_window'
 while (($#)); do
 	case $1 in
 	--engine) engine=${2:?}; shift ;;
 	--seconds) seconds=${2:?}; shift ;;
 	--rounds) rounds=${2:?}; shift ;;
 	--commands) commands=${2:?}; shift ;;
+	--reads) reads=${2:?}; shift ;;
 	--soak) soak=${2:?}; shift ;;
 	--parts) parts=${2:?}; shift ;;
 	--bundle) bundle=${2:?}; shift ;;
-	*) sed -n '7,21s/^# \{0,1\}//p' "$0" >&2; exit 1 ;;
+	*) sed -n '7,26s/^# \{0,1\}//p' "$0" >&2; exit 1 ;;
 	esac
 	shift
 done
@@ -70,10 +76,10 @@ if [[ ! $engine ]]; then
 fi
 # With the fake libcuda the demonstration is slow and covers no more than the tests.
 if [[ $engine == cuda ]]; then
-	: "${seconds:=20}" "${rounds:=20}" "${commands:=100000000}" "${soak:=100}"
+	: "${seconds:=20}" "${rounds:=20}" "${commands:=100000000}" "${reads:=10000000}" "${soak:=200}"
 	bare=(3 0.3 1 64 1024)
 else
-	: "${seconds:=0}" "${rounds:=2}" "${commands:=20000}" "${soak:=20}"
+	: "${seconds:=0}" "${rounds:=2}" "${commands:=20000}" "${reads:=2000}" "${soak:=20}"
 	bare=(1 0.1 1 8)
 fi
 ((seconds)) || parts=${parts/demo/}
@@ -136,9 +142,15 @@ selected() {
 	[[ " ${parts[*]} " == *" $1 "* ]]
 }
 
+# run_guest PROCESSORS PART...
 run_guest() {
-	"$np_source/selftests/run" --no-build --gpu "$engine" --cell 7/off/root -- \
-		/selftests/cuda/card-guest.sh "$seconds" "$rounds" "$commands" "$soak" "$@"
+	"$np_source/selftests/run" --no-build --gpu "$engine" --cpus "$1" --cell 7/off/root -- \
+		/selftests/cuda/card-guest.sh "$seconds" "$rounds" "$commands" "$soak" "$reads" "${@:2}"
+}
+
+# More threads of the guest serve at a time.
+run_modes() {
+	run_guest $(($(nproc) / 4)) gpu_card_modes
 }
 
 : >"$log"
@@ -146,8 +158,13 @@ run_guest() {
 ! selected glue || run_glue >>"$log" 2>&1 </dev/null || status=$?
 ! selected bare || run_bare >>"$log" 2>&1 </dev/null || status=$?
 ! selected manifest || run_manifest >>"$log" 2>&1 </dev/null || status=$?
-read -ra in_guest <<<"$(printf '%s\n' "${parts[@]}" | grep -vxE 'glue|bare|manifest' | paste -sd ' ')"
-((!${#in_guest[@]})) || run_guest "${in_guest[@]}" >>"$log" 2>&1 </dev/null || status=$?
+others='glue|bare|manifest'
+if (($(nproc) >= 12)); then
+	others+='|gpu_card_modes'
+	! selected gpu_card_modes || run_modes >>"$log" 2>&1 </dev/null || status=$?
+fi
+read -ra in_guest <<<"$(printf '%s\n' "${parts[@]}" | grep -vxE "$others" | paste -sd ' ')"
+((!${#in_guest[@]})) || run_guest 2 "${in_guest[@]}" >>"$log" 2>&1 </dev/null || status=$?
 ! selected bare || [[ $engine == fake ]] || run_bare >>"$log" 2>&1 </dev/null || status=$?
 
 # lines WORD: the JSON output of the programs, as the members of an array.
@@ -213,6 +230,23 @@ ratios() {
 		$1 == "other_beside" { print_ratio("fio, over another controller", $2, kept[$2] / ($3 / before["other_alone" $2])) }' | sed '$!s/$/,/'
 }
 
+# print_modes: of each mode verified reads, those that were wrong, rate, and the latency of one at a time; with
+# the CPU time and wake-ups of the guest's threads for a read, and their share of the latency.
+print_modes() {
+	local mode number row
+	selected gpu_card_modes || return 0
+	printf '%-9s %10s %5s %8s %7s %8s %10s %6s %7s %8s\n' mode verified wrong reads/s 'cpu ns' wakeups \
+		'latency ns' share 'cpu ns' wakeups
+	while read -r mode; do
+		mapfile -t row < <({
+			for number in verified wrong per_second cpu_ns wakeups; do values modes mode "$number"; done
+			for number in median_ns share cpu_ns wakeups; do values 'modes latency' mode "$number"; done
+		} | sed -n "s/^$mode //p")
+		printf '%-9s' "$mode"
+		printf ' %10s %5s %8s %7s %8s %10s %6s %7s %8s\n' "${row[@]}"
+	done < <(values modes mode verified | cut -d ' ' -f 1)
+}
+
 name=none
 [[ $engine != cuda ]] || name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
 for part in "${parts[@]}"; do
@@ -256,6 +290,12 @@ $(lines gather)
   "window": [
 $(lines window)
   ],
+  "modes": [
+$(lines modes)
+  ],
+  "modes_latency": [
+$(lines 'modes latency')
+  ],
   "soak": [
 $(lines soak)
   ]
@@ -276,11 +316,12 @@ sed -n 's/.*"what": "\([^"]*\)", "rings": "\([a-z]*\)", "rounds": \([0-9]*\), "c
 	while IFS='|' read -r what rings count cause end again; do
 		printf '%-22s %6s %7s %9s %9s %9s\n' "$what" "$rings" "$count" "$cause" "$end" "$again"
 	done
+print_modes
 ratios | sed -n 's/.*"of": "\([^"]*\)", "at": "\([^"]*\)", "ratio": \([0-9.e+-]*\).*/\1|\2|\3/p' |
 	while IFS='|' read -r of at ratio; do
 		printf '%-36s %10s %8s\n' "$of" "$at" "$ratio"
 	done
-grep -E '^# turn|^# beside|^# gather|^# window|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
+grep -E '^# turn|^# beside|^# gather|^# window|^# modes|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
 if ((status)); then
 	tail -n 40 "$log"
 	np_die "card: failed; the log is $log"

@@ -308,10 +308,10 @@ take_guest_slot() {
 # of them, guest and devices have separate ones, as with hardware, so that polling threads of
 # the devices do not slow the guest down. Threads of a core stay together.
 own_processors() {
-	local all guest=4
+	local all guest=$((${np_cpus:-2} + 2))
 	[[ $gpu_engine ]] || return 0
 	mapfile -t all < <(lscpu --parse=CPU,CORE | grep -v '^#' | sort -t, -k2,2n -k1,1n | cut -d, -f1)
-	((${#all[@]} >= 3 * guest)) || return 0
+	((${#all[@]} >= guest + 8)) || return 0
 	case $1 in
 	guest) all=("${all[@]: -guest}") ;;
 	devices) all=("${all[@]:0:${#all[@]}-guest}") ;;

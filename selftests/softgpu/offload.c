@@ -26,7 +26,7 @@
 #include "memory.h"
 #include "offload.h"
 
-#define PLACES		(8U * SOFTGPU_MOST_PAIRS)
+#define PLACES		(9U * SOFTGPU_MOST_PAIRS)
 #define WINDOWS		4U
 /* Maximum threads of a job. */
 #define MOST_THREADS	65536U
@@ -331,14 +331,14 @@ static bool resolve(struct slot *slot, uint64_t *address, uint64_t length, bool 
 	return false;
 }
 
-/* Data in the window is at the same offset in the GPU's memory. */
+/* Data in HBM, in host memory, or in the window: at the same offset in the GPU's memory. */
 static bool resolve_data(struct slot *slot, struct softgpu_io *io)
 {
 	struct offload *offload = slot->gpu->offload;
 	int ret;
 
 	if (!gpu_in_window(slot->gpu, io->data_address, io->data.length))
-		return true;
+		return resolve(slot, &io->data_address, io->data.length, true);
 	pthread_mutex_lock(&offload->lock);
 	ret = use_window(offload);
 	pthread_mutex_unlock(&offload->lock);

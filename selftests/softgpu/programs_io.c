@@ -89,10 +89,12 @@ static enum softgpu_status prepare_queue(struct slot *slot)
 	return SOFTGPU_RUNNING;
 }
 
+/* CUDA resolves all pages of data in host memory as the job begins. */
 static bool data_exists(const struct gpu *gpu, const struct softgpu_io *io)
 {
 	return gpu_hbm(gpu, io->data_address, io->data.length) ||
-	       gpu_in_window(gpu, io->data_address, io->data.length);
+	       gpu_in_window(gpu, io->data_address, io->data.length) ||
+	       (gpu->offload && memory_entry(gpu, io->data_address, true));
 }
 
 /* Several queue pairs need CUDA. */

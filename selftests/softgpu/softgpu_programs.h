@@ -93,8 +93,8 @@ enum softgpu_program {
  * @queue: the queue pair, with GPU addresses. state and list_memory.pages must be contiguous
  *	in HBM, and data.pages as well
  * @data: data memory, with addresses of the controller
- * @data_address: GPU address of the data memory, contiguous in HBM or in its window. Each thread uses an equal
- *	part of it
+ * @data_address: GPU address of the data memory, contiguous in HBM or in its window, or with CUDA in host
+ *	memory. Each thread uses an equal part of it
  * @first_lba: first block of the range
  * @lba_count: blocks of the range
  * @target_lba: SOFTGPU_COPY: first block of the copy

@@ -7,10 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/udmabuf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nvmepeer_peer.h>
@@ -455,6 +458,99 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 	      give_part(qp, NVME_PEER_EXPORT_STATUS, &qp->status, &qp->io.queue.status) ?:
 	      give_part(qp, NVME_PEER_EXPORT_CONTROL, &qp->request, &qp->io.queue.control) ?:
 	      describe(qp, ctrl, &at, flags) ?:
+	      start_queue(qp, SOFTGPU_QUEUE_INIT);
+	if (!ret)
+		return 0;
+fail:
+	np_gpu_qp_close(qp);
+	return ret;
+}
+
+/* GPU address of all of a memfd. */
+static int memfd_into_gpu(struct np_gpu_qp *qp, int memfd, uint64_t *address)
+{
+	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), dmabuf, ret;
+	struct softgpu_import import;
+	struct stat status;
+
+	if (device < 0 || fstat(memfd, &status))
+		return -errno;
+	dmabuf = ioctl(device, UDMABUF_CREATE, &(struct udmabuf_create){
+		.memfd = (uint32_t)memfd,
+		.flags = UDMABUF_FLAGS_CLOEXEC,
+		.size = (uint64_t)status.st_size,
+	});
+	ret = dmabuf < 0 ? -errno : np_gpu_import(qp->gpu, dmabuf, 0, &import);
+	close(device);
+	if (dmabuf >= 0)
+		close(dmabuf);
+	*address = import.address;
+	return ret;
+}
+
+static int give_served_parts(struct np_gpu_qp *qp, struct nvmepeer_serve *serve)
+{
+	struct nvmepeer_geometry *geometry = &qp->io.queue;
+	uint64_t *const addresses[] = {
+		[NVME_PEER_EXPORT_SQ] = &geometry->sq,
+		[NVME_PEER_EXPORT_CQ] = &geometry->cq,
+		[NVME_PEER_EXPORT_DOORBELL] = &qp->doorbell_address,
+		[NVME_PEER_EXPORT_STATUS] = &geometry->status,
+		[NVME_PEER_EXPORT_CONTROL] = &geometry->control,
+	};
+	struct nvmepeer_export part;
+	uint64_t start = 0;
+	uint32_t what;
+	int ret = 0;
+
+	for (what = 0; what <= NVME_PEER_EXPORT_CONTROL && !ret; what++) {
+		ret = nvmepeer_serve_export(serve, what, &part, sizeof(part));
+		if (ret)
+			break;
+		if (!start)
+			ret = memfd_into_gpu(qp, part.fd, &start);
+		close(part.fd);
+		*addresses[what] = start + part.offset;
+	}
+	return ret;
+}
+
+static int describe_served(struct np_gpu_qp *qp, const struct layout *at,
+			   struct nvmepeer_serve *serve, const struct nvmepeer_ns_info *ns)
+{
+	struct nvmepeer_geometry *geometry = &qp->io.queue;
+	int ret;
+
+	geometry->state = qp->memory.address + at->state;
+	geometry->timeout_ns = COMMAND_NS;
+	ret = nvmepeer_serve_geometry(serve, ns, NVMEPEER_VIEW_DESCRIPTORS, geometry,
+				      sizeof(*geometry));
+	geometry->sq_doorbell += qp->doorbell_address;
+	geometry->cq_doorbell += qp->doorbell_address;
+	return ret;
+}
+
+int np_gpu_qp_open_served(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t entries,
+			  struct nvmepeer_serve *serve, const struct nvmepeer_ns_info *ns,
+			  int staging, const struct nvmepeer_buffer *data)
+{
+	struct softgpu_import import;
+	struct layout at;
+	int ret;
+
+	np_gpu_qp_clear(qp);
+	plan(&at, ctrl, entries);
+	qp->gpu = np_gpu_open();
+	if (qp->gpu < 0)
+		return qp->gpu;
+	ret = np_gpu_memory_open(&qp->memory, qp->gpu, at.size) ?:
+	      np_gpu_import(qp->gpu, staging, 0, &import);
+	if (ret)
+		goto fail;
+	qp->io.data = *data;
+	qp->io.data_address = import.address;
+	ret = give_served_parts(qp, serve) ?:
+	      describe_served(qp, &at, serve, ns) ?:
 	      start_queue(qp, SOFTGPU_QUEUE_INIT);
 	if (!ret)
 		return 0;

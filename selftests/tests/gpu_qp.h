@@ -7,6 +7,7 @@
 #ifndef GPU_QP_H
 #define GPU_QP_H
 
+#include <nvmepeer_serve.h>
 #include <softgpu_drv.h>
 #include <softgpu_programs.h>
 
@@ -112,6 +113,13 @@ void np_gpu_qp_clear(struct np_gpu_qp *qp);
 /* Creates the queue pair on @ctrl and initialises its state on the GPU. */
 int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t entries,
 		   uint32_t flags);
+/*
+ * The same for a queue pair of @entries that this process serves, on a namespace of @ctrl.
+ * @staging: dma-buf of @data, the memory that was added to @serve; CUDA only
+ */
+int np_gpu_qp_open_served(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t entries,
+			  struct nvmepeer_serve *serve, const struct nvmepeer_ns_info *ns,
+			  int staging, const struct nvmepeer_buffer *data);
 /*
  * After a loss, when no program uses the queue pair: clears the completion ring in GPU
  * memory and re-arms in the driver and on the GPU.
