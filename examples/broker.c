@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * broker.c: creates queue pairs for programs that may not open the controller, such as
- * worker.cu, and passes them by descriptors.  It needs CAP_SYS_RAWIO, the programs do not.
- * The permissions of the socket decide which users get a queue pair: each can read and
- * write the whole controller.  Controller, namespace and socket are optional arguments.
+ * broker.c: gives programs that may open neither the controller nor the file, such as worker.cu
+ * in a container, a queue pair that reads and writes one file and nothing else.  The kernel checks
+ * each of their commands (mediated mode), and no descriptor that they get can be used to add to
+ * these rights.  The broker needs no capability: it opens the controller's node and owns the file,
+ * which nvme-peer file prepare has prepared.  The permissions of the socket decide which users
+ * get a queue pair.
  *
  *	cc broker.c $(pkg-config --cflags --libs libnvmepeer)
+ *	./a.out nvmep0 FILE /run/nvmepeer-broker
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -17,61 +19,68 @@
 
 #include "broker.h"
 
-static int explain(void)
+static void explain(void)
 {
 	struct nvmepeer_explanation why;
-	int error = nvmepeer_explain(&why, sizeof(why));
 
+	nvmepeer_explain(&why, sizeof(why));
 	fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
-	return error;
 }
 
-/* What the worker gets, and what the broker keeps until the worker has ended. */
+/* What the worker gets. */
 struct lease {
-	struct nvme_peer_buf_import memory;
 	struct nvmepeer_qp *qp;
+	struct nvme_peer_window_add window;
 	struct broker_offer offer;
 	int fds[BROKER_PARTS];
 };
 
-static int create(struct nvmepeer *ctrl, const struct broker_request *request, int memory,
-		  struct lease *lease)
+/* After the seal, neither the worker nor the broker can add files or memory. */
+static int create(struct nvmepeer *ctrl, const char *path, const struct broker_request *request,
+		  int memory, struct lease *lease)
 {
 	struct nvme_peer_qp_create wanted = {
-		.mode = NVME_PEER_MODE_DIRECT,
+		.mode = NVME_PEER_MODE_MEDIATED,
 		.sq_entries = request->entries,
-		.cq_entries = request->entries,
-		.sq_offset = request->sq,
-		.cq_offset = request->cq,
 	};
-	int error = nvmepeer_buf_import(ctrl, memory, 0, &lease->memory, sizeof(lease->memory));
+	struct nvme_peer_buf_add buffer = { .dmabuf_fd = memory };
+	int error = nvmepeer_qp_create(ctrl, &wanted, sizeof(wanted), &lease->qp);
 
+	if (!error)
+		error = nvmepeer_file_open(lease->qp, path, &lease->window, sizeof(lease->window));
+	if (!error)
+		error = nvmepeer_buf_add(lease->qp, &buffer, sizeof(buffer));
 	if (error)
 		return error;
-	wanted.sq_handle = wanted.cq_handle = lease->memory.handle;
-	return nvmepeer_qp_create(ctrl, &wanted, sizeof(wanted), &lease->qp);
+	lease->offer.blocks = lease->window.blocks;
+	lease->offer.memory = NVME_PEER_HANDLE_ADDRESS(buffer.slot, 0);
+	return nvmepeer_qp_seal(lease->qp);
 }
 
-/* Without PRP lists: a command of the worker transfers up to two controller pages. */
-static int describe(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
-		    const struct broker_request *request, struct lease *lease)
+/* The window is the namespace.  The kernel takes one range of a buffer, as an SGL would be. */
+static int describe(struct nvmepeer *ctrl, struct lease *lease)
 {
-	struct broker_offer *offer = &lease->offer;
-	struct nvme_peer_qp_info info;
-	uint32_t view;
-	int result = nvmepeer_qp_info(lease->qp, &info, sizeof(info));
+	struct nvmepeer_ns_info ns = {
+		.size = sizeof(ns), .nsid = lease->window.id, .block_size = lease->window.block_size,
+	};
+	struct nvmepeer_geometry *geometry = &lease->offer.geometry;
+	struct nvme_peer_qp_limits limits;
+	struct nvme_peer_qp_info qp;
+	struct nvme_peer_info info;
+	int error = nvmepeer_info(ctrl, &info, sizeof(info));
 
-	if (result)
-		return result;
-	/* Refuses memory of one device for the rings and of another for the data. */
-	view = nvmepeer_data_view(&info, &lease->memory.pci_address) | NVMEPEER_VIEW_DESCRIPTORS;
-	result = nvmepeer_qp_geometry(ctrl, lease->qp, ns, view, 0, &offer->geometry,
-				      sizeof(offer->geometry));
-	if (result)
-		return result;
-	result = nvmepeer_buf_table(ctrl, lease->memory.handle, request->data, offer->table,
-				    request->pages);
-	return result < 0 ? result : result == (int)request->pages ? 0 : -ERANGE;
+	if (!error)
+		error = nvmepeer_qp_info(lease->qp, &qp, sizeof(qp));
+	if (!error)
+		error = nvmepeer_qp_limits(lease->qp, &limits, sizeof(limits));
+	if (error)
+		return error;
+	info.max_transfer = limits.max_transfer;
+	info.sgls = 1;
+	geometry->flags = NVMEPEER_ONE_RANGE;
+	/* The kernel reports a Read once its data has arrived, as if the data was beside the rings. */
+	return nvmepeer_geometry_build(&info, &qp, &ns, NVMEPEER_VIEW_DATA_IN_HOST | NVMEPEER_VIEW_DESCRIPTORS,
+				       0, geometry, sizeof(*geometry));
 }
 
 static int export_parts(struct lease *lease)
@@ -80,7 +89,9 @@ static int export_parts(struct lease *lease)
 		enum nvme_peer_export what;
 		enum nvmepeer_cuda_role role;
 	} parts[] = {
-		{ NVME_PEER_EXPORT_DOORBELL, NVMEPEER_CUDA_DOORBELL },
+		{ NVME_PEER_EXPORT_SQ, NVMEPEER_CUDA_SQ },
+		{ NVME_PEER_EXPORT_CQ, NVMEPEER_CUDA_CQ },
+		{ NVME_PEER_EXPORT_DOORBELL, NVMEPEER_CUDA_DOORBELL_MEMORY },
 		{ NVME_PEER_EXPORT_STATUS, NVMEPEER_CUDA_STATUS },
 		{ NVME_PEER_EXPORT_CONTROL, NVMEPEER_CUDA_CONTROL },
 	};
@@ -97,7 +108,7 @@ static int export_parts(struct lease *lease)
 		file = &offer->files[offer->count++];
 		file->role = parts[i].role;
 		/* The geometry has the offset of the doorbells in their file. */
-		file->offset = parts[i].role == NVMEPEER_CUDA_DOORBELL ? 0 : exported.offset;
+		file->offset = parts[i].what == NVME_PEER_EXPORT_DOORBELL ? 0 : exported.offset;
 		file->bytes = exported.offset + exported.length - file->offset;
 	}
 	lease->fds[offer->count] = dup(nvmepeer_qp_fd(lease->qp));
@@ -106,55 +117,37 @@ static int export_parts(struct lease *lease)
 }
 
 /* The queue pair ends with the worker, as it has the only file then. */
-static bool offer_queue_pair(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns, int worker,
-			     const struct broker_request *request, int memory, struct lease *lease)
+static void offer_queue_pair(struct nvmepeer *ctrl, const char *path, int worker,
+			     const struct broker_request *request, int memory)
 {
 	const struct broker_offer refusal = { .error = -EINVAL };
-	int error = request->pages > BROKER_PAGES ? -EINVAL : create(ctrl, request, memory, lease);
-	bool sent;
+	struct lease lease = { 0 };
+	int error = create(ctrl, path, request, memory, &lease);
 
 	if (!error)
-		error = describe(ctrl, ns, request, lease);
+		error = describe(ctrl, &lease);
 	if (!error)
-		error = export_parts(lease);
+		error = export_parts(&lease);
 	if (error)
 		explain();
-	sent = broker_send(worker, error ? &refusal : &lease->offer, sizeof(refusal), lease->fds,
-			   error ? 0 : lease->offer.count);
-	for (uint32_t i = 0; i < lease->offer.count; i++)
-		close(lease->fds[i]);
-	nvmepeer_qp_destroy(lease->qp);
-	return sent && !error;
+	if (!broker_send(worker, error ? &refusal : &lease.offer, sizeof(refusal), lease.fds,
+			 error ? 0 : lease.offer.count))
+		perror("the worker's socket");
+	for (uint32_t i = 0; i < lease.offer.count; i++)
+		close(lease.fds[i]);
+	nvmepeer_qp_destroy(lease.qp);
 }
 
-/* The kernel deletes the queues when it closes the last file, which takes a moment. */
-static void release(struct nvmepeer *ctrl, uint32_t handle)
-{
-	for (int i = 0; handle && i < 500; i++) {
-		if (nvmepeer_buf_release(ctrl, handle) != -EBUSY)
-			return;
-		poll(NULL, 0, 10);
-	}
-	if (handle)
-		explain();
-}
-
-/* One worker, until it has ended. */
-static void serve(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns, int worker)
+static void serve(struct nvmepeer *ctrl, const char *path, int worker)
 {
 	struct broker_request request = { 0 };
-	struct lease lease = { 0 };
 	int fds[BROKER_PARTS];
 	uint32_t count;
-	bool good = broker_receive(worker, &request, sizeof(request), fds, &count) && count == 1;
-	char nothing;
 
-	good = good && offer_queue_pair(ctrl, ns, worker, &request, fds[0], &lease);
+	if (broker_receive(worker, &request, sizeof(request), fds, &count) && count == 1)
+		offer_queue_pair(ctrl, path, worker, &request, fds[0]);
 	for (uint32_t i = 0; i < count; i++)
 		close(fds[i]);
-	if (good && read(worker, &nothing, 1) < 0)
-		perror("the worker's socket");
-	release(ctrl, lease.memory.handle);
 }
 
 static int listen_at(const char *path)
@@ -172,19 +165,18 @@ static int listen_at(const char *path)
 
 int main(int argc, char **argv)
 {
-	const char *path = argc > 3 ? argv[3] : "/run/nvmepeer-broker";
 	struct nvmepeer *ctrl;
-	struct nvmepeer_ns *ns;
 	int listener, worker;
 
-	if (nvmepeer_open(argc > 3 ? argv[1] : "nvmep0", &ctrl) ||
-	    nvmepeer_ns_open(argc > 3 ? argv[2] : "ngp0n1", &ns))
+	if (argc != 4)
+		return fprintf(stderr, "usage: %s CONTROLLER FILE SOCKET\n", argv[0]), 2;
+	if (nvmepeer_open(argv[1], &ctrl))
 		return explain(), 1;
-	listener = listen_at(path);
+	listener = listen_at(argv[3]);
 	while (listener >= 0 && (worker = accept(listener, NULL, NULL)) >= 0) {
-		serve(ctrl, nvmepeer_ns_info(ns), worker);
+		serve(ctrl, argv[2], worker);
 		close(worker);
 	}
-	perror(path);
+	perror(argv[3]);
 	return 1;
 }

@@ -11,38 +11,35 @@
 
 #include <nvmepeer_cuda.h>
 
-enum { BROKER_PARTS = 4, BROKER_PAGES = 16 };
+enum { BROKER_PARTS = 6 };
 
 /**
- * struct broker_request - from the worker, with the dma-buf of its GPU memory
+ * struct broker_request - from the worker, with the dma-buf of its memory
  * @entries: of each ring
- * @pages: controller pages of data
- * @sq: offsets in that memory, which is zeroed
- * @cq: as above
- * @data: as above; a multiple of the controller page
+ * @reserved: 0
  */
 struct broker_request {
 	uint32_t entries;
-	uint32_t pages;
-	uint64_t sq;
-	uint64_t cq;
-	uint64_t data;
+	uint32_t reserved;
 };
 
 /**
  * struct broker_offer - from the broker, with the descriptors of @files
  * @error: negative errno, or 0; after an error the rest is 0
  * @count: number of @files
+ * @blocks: of the file, from block 0 on; bytes behind the last whole block of the file
+ *	system are not among them
+ * @memory: what commands have as the address of the worker's memory
  * @geometry: of the queue pair, without addresses
- * @files: the parts that are not in the worker's memory; @fd is set by the receiver
- * @table: DMA addresses of the data
+ * @files: its parts; @fd is set by the receiver
  */
 struct broker_offer {
 	int32_t error;
 	uint32_t count;
+	uint64_t blocks;
+	uint64_t memory;
 	struct nvmepeer_geometry geometry;
 	struct nvmepeer_cuda_file files[BROKER_PARTS];
-	uint64_t table[BROKER_PAGES];
 };
 
 union broker_control {

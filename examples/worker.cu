@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-// worker.cu: threads of a GPU read blocks through a queue pair that broker.c has created.  The
-// process opens no node of the controller and needs no capability for it: memory of the GPU goes
-// to the broker as a dma-buf, and the parts of the queue pair come back as descriptors.  Writes
-// the first pages of the namespace to standard output.
+// worker.cu: threads of a GPU read a file through a queue pair that broker.c has created.  The
+// process opens neither the controller nor the file: memory of the GPU goes to the broker as a
+// dma-buf, and the parts of the queue pair come back as descriptors.  Writes the beginning of the
+// file to standard output.
 // nvcc -arch=sm_90 $(pkg-config --cflags --libs libnvmepeer_cuda) worker.cu -o worker
 // ./worker /run/nvmepeer-broker
 #include <cstdio>
@@ -11,15 +11,14 @@
 
 #include "broker.h"
 
-// Offsets in the memory of the GPU.
-enum { ENTRIES = 64, SQ = 0, CQ = 64 << 10, TABLE = 128 << 10, DATA = 1 << 20, BYTES = 2 << 20 };
+// A command reads PART bytes, a multiple of the block, to the same offset in the memory of the GPU.
+enum { ENTRIES = 64, PART = 4096, PARTS = 16, BYTES = 2 << 20 };
 
-__global__ void read_pages(nvmepeer_queue queue, nvmepeer_buffer data, int *statuses)
+__global__ void read_parts(nvmepeer_queue queue, nvmepeer_buffer data, int *statuses)
 {
-	uint32_t page = threadIdx.x, blocks = 1u << (queue.page_shift - queue.lba_shift);
+	uint32_t part = threadIdx.x, blocks = PART >> queue.lba_shift;
 
-	statuses[page] = nvmepeer_read(&queue, &data, (uint64_t)page << queue.page_shift,
-				       (uint64_t)page * blocks, blocks);
+	statuses[part] = nvmepeer_read(&queue, &data, (uint64_t)part * PART, (uint64_t)part * blocks, blocks);
 }
 
 static int fail(void)
@@ -41,14 +40,9 @@ static bool ask(const char *path, int memory, broker_offer *offer)
 
 	memset(&request, 0, sizeof(request));
 	request.entries = ENTRIES;
-	request.pages = BROKER_PAGES;
-	request.sq = SQ;
-	request.cq = CQ;
-	request.data = DATA;
 	memset(&address, 0, sizeof(address));
 	address.sun_family = AF_UNIX;
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	// The broker keeps the memory for the controller until this process closes the socket.
 	if (connect(broker, (sockaddr *)&address, sizeof(address)) ||
 	    !broker_send(broker, &request, sizeof(request), &memory, 1) ||
 	    !broker_receive(broker, offer, sizeof(*offer), fds, &count) ||
@@ -59,60 +53,44 @@ static bool ask(const char *path, int memory, broker_offer *offer)
 	return true;
 }
 
-// The descriptors of the broker, and the rings, which are in memory of this process.
-static int attach(nvmepeer_cuda *cuda, const broker_offer *offer, char *memory,
-		  nvmepeer_cuda_queues **queues)
-{
-	nvmepeer_cuda_file files[BROKER_PARTS + 2];
-
-	memcpy(files, offer->files, sizeof(offer->files));
-	files[offer->count] = { NVMEPEER_CUDA_GPU_MEMORY, NVMEPEER_CUDA_SQ,
-				(uintptr_t)memory + SQ, 64 * ENTRIES };
-	files[offer->count + 1] = { NVMEPEER_CUDA_GPU_MEMORY, NVMEPEER_CUDA_CQ,
-				    (uintptr_t)memory + CQ, 16 * ENTRIES };
-	return nvmepeer_cuda_queues_from_fds(cuda, NVMEPEER_LAYOUT, files, offer->count + 2,
-					     &offer->geometry, sizeof(offer->geometry), queues);
-}
-
 int main(int argc, char **argv)
 {
-	static char bytes[BROKER_PAGES << 16];
+	static char bytes[PARTS * PART];
 	nvmepeer_cuda_queues *queues;
 	nvmepeer_buffer data;
 	nvmepeer_cuda *cuda;
 	broker_offer offer;
 	char *memory;
-	int *statuses, dmabuf, bad = 0;
+	int *statuses, dmabuf, parts, bad = 0;
 
 	if (argc != 2)
 		return fprintf(stderr, "usage: %s SOCKET\n", argv[0]), 2;
 	if (cudaMalloc((void **)&memory, BYTES) || cudaMemset(memory, 0, BYTES) ||
-	    cudaDeviceSynchronize() || cudaMallocManaged(&statuses, BROKER_PAGES * sizeof(int)))
+	    cudaDeviceSynchronize() || cudaMallocManaged(&statuses, PARTS * sizeof(int)))
 		return fprintf(stderr, "cannot allocate GPU memory\n"), 1;
 	if (nvmepeer_cuda_open(0, &cuda) || nvmepeer_cuda_dmabuf(cuda, memory, BYTES, &dmabuf))
 		return fail();
 	if (!ask(argv[1], dmabuf, &offer))
 		return fprintf(stderr, "the broker gives no queue pair\n"), 1;
 	close(dmabuf);
-	if (attach(cuda, &offer, memory, &queues))
+	if (nvmepeer_cuda_queues_from_fds(cuda, NVMEPEER_LAYOUT, offer.files, offer.count, &offer.geometry,
+					  sizeof(offer.geometry), &queues))
 		return fail();
 	for (uint32_t i = 0; i < offer.count; i++)
 		close(offer.files[i].fd);
-	if (offer.geometry.page_shift > 16)
-		return fprintf(stderr, "controller pages of more than 64 KiB\n"), 1;
-	data.length = (uint64_t)BROKER_PAGES << offer.geometry.page_shift;
-	data.dma = 0;
-	data.pages = (uintptr_t)memory + TABLE;
-	if (cudaMemcpy(memory + TABLE, offer.table, sizeof(offer.table), cudaMemcpyHostToDevice))
-		return fprintf(stderr, "cannot copy to the GPU\n"), 1;
-	read_pages<<<1, BROKER_PAGES>>>(*nvmepeer_cuda_queues_host(queues), data, statuses);
+	data.length = BYTES;
+	data.dma = offer.memory;
+	data.pages = 0;
+	parts = (int)((offer.blocks << offer.geometry.lba_shift) / PART);
+	parts = parts < PARTS ? parts : PARTS;
+	read_parts<<<1, parts>>>(*nvmepeer_cuda_queues_host(queues), data, statuses);
 	if (cudaGetLastError() || cudaDeviceSynchronize() ||
-	    cudaMemcpy(bytes, memory + DATA, data.length, cudaMemcpyDeviceToHost))
+	    cudaMemcpy(bytes, memory, sizeof(bytes), cudaMemcpyDeviceToHost))
 		return fprintf(stderr, "the kernel failed\n"), 1;
-	for (int i = 0; i < BROKER_PAGES; i++)
+	for (int i = 0; i < parts; i++)
 		bad += statuses[i] != 0;
-	fprintf(stderr, "%d of %d reads succeeded\n", BROKER_PAGES - bad, BROKER_PAGES);
-	fwrite(bytes, 1, data.length, stdout);
+	fprintf(stderr, "%d of %d reads succeeded\n", parts - bad, parts);
+	fwrite(bytes, PART, (size_t)parts, stdout);
 	nvmepeer_cuda_queues_close(queues);
 	cudaFree(memory);
 	nvmepeer_cuda_close(cuda);

@@ -267,7 +267,8 @@ struct nvmepeer_cuda_file {
  * For a process that may not open the controller: a broker creates the queue pair
  * and passes what is needed, for example over a UNIX socket.  No node is opened.
  * The doorbells give control over the whole controller, so a broker passes them to
- * processes that it trusts with all of its data.
+ * processes that it trusts with all of its data; a sealed queue pair in mediated mode gives
+ * its windows only.
  *
  * The rings have been zeroed before the queue pair was created and no command was
  * submitted since.  The shared state is in GPU memory of this process.

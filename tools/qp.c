@@ -65,6 +65,26 @@ static void report_info(struct report *report, const struct nvme_peer_qp_info *i
 	report_number(report, "mmaps", info->mmaps, "user mappings");
 }
 
+/* What the tenant has, and what the kernel has counted of its commands. */
+static void report_mediated(struct report *report, const struct qp_file *file)
+{
+	report_number(report, "windows", file->limits.windows, NULL);
+	report_number(report, "buffers", file->limits.buffers, NULL);
+	report_bool(report, "sealed", file->limits.sealed);
+	report_number(report, "depth", file->limits.depth, "commands in flight at most");
+	report_number(report, "weight", file->limits.weight, NULL);
+	report_number(report, "in_flight", file->stats.in_flight, NULL);
+	report_number(report, "reads", file->stats.reads, NULL);
+	report_bytes(report, "bytes_read", file->stats.read_bytes);
+	report_number(report, "writes", file->stats.writes, NULL);
+	report_bytes(report, "bytes_written", file->stats.written_bytes);
+	report_number(report, "write_zeroes", file->stats.zeroes, NULL);
+	report_number(report, "flushes", file->stats.flushes, NULL);
+	report_number(report, "refused", file->stats.refused, "commands that were not allowed");
+	report_number(report, "failed", file->stats.failed, "commands with an error of the controller");
+	report_duration(report, "busy_nanoseconds", "busy", file->stats.busy_ns);
+}
+
 /* Add the members of one queue pair to the current object. */
 static int report_qp(struct report *report, int pid, int fd)
 {
@@ -83,6 +103,8 @@ static int report_qp(struct report *report, int pid, int fd)
 	report_text(report, "command", file.command);
 	report_text(report, "controller", file.controller);
 	report_info(report, &file.info);
+	if (file.info.mode == NVME_PEER_MODE_MEDIATED)
+		report_mediated(report, &file);
 	return 0;
 }
 

@@ -48,6 +48,18 @@ static void read_line(const char *path, const char *key, char *text, size_t size
 		fclose(file);
 }
 
+static int read_all(struct nvmepeer_qp *qp, struct qp_file *file)
+{
+	int result = nvmepeer_qp_info(qp, &file->info, sizeof(file->info));
+
+	memset(&file->limits, 0, sizeof(file->limits));
+	memset(&file->stats, 0, sizeof(file->stats));
+	if (result || file->info.mode != NVME_PEER_MODE_MEDIATED)
+		return result;
+	result = nvmepeer_qp_limits(qp, &file->limits, sizeof(file->limits));
+	return result ? result : nvmepeer_qp_stats(qp, &file->stats, sizeof(file->stats));
+}
+
 int qp_file_read(int pid, int fd, struct qp_file *file)
 {
 	int copy = copy_descriptor(pid, fd), result;
@@ -65,7 +77,7 @@ int qp_file_read(int pid, int fd, struct qp_file *file)
 	/* fdinfo names the controller of the queue pair. */
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", copy);
 	read_line(path, "controller:", file->controller, sizeof(file->controller));
-	result = nvmepeer_qp_info(qp, &file->info, sizeof(file->info));
+	result = read_all(qp, file);
 	nvmepeer_qp_destroy(qp);
 	return result ? 1 : 0;
 }

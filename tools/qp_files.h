@@ -13,11 +13,15 @@
  * @command: name of the process
  * @controller: node of the controller
  * @info: its state
+ * @limits: of mediated mode, otherwise 0
+ * @stats: of mediated mode, otherwise 0
  */
 struct qp_file {
 	char command[64];
 	char controller[64];
 	struct nvme_peer_qp_info info;
+	struct nvme_peer_qp_limits limits;
+	struct nvme_peer_qp_stats stats;
 };
 
 /* qp_files_each() - call @visit for each; requires access to the processes. Returns 0 or -errno. */

@@ -5,7 +5,7 @@
  *
  * The commands of peers are not included, because peers write doorbells and read
  * completions without the kernel.  For their queue pairs only accesses of the CPU are
- * counted.
+ * counted.  Commands of mediated queue pairs are: by tenant.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 #include "stat.h"
 #include "sysfs.h"
 #include "table.h"
+#include "tenants.h"
 #include "units.h"
 
 #define CLASS "/sys/class/nvme-peer"
@@ -210,15 +211,19 @@ void stat_print(FILE *out, const struct stat_sample *sample, bool is_interval)
 	if (!sample->queues)
 		fputs("queues: not readable: " DEBUG " requires root and a mounted debugfs\n", out);
 	print_rows(out, sample, sample->queues, sample->count, disk_headings, is_interval);
-	fputs("Commands of peers are not counted by the kernel; nvme-peer smart counts all commands.\n", out);
+	fputs("Commands of peers are counted in mediated mode only, by tenant; nvme-peer smart counts all.\n", out);
 }
 
-static void show_sample(struct report *report, const struct stat_sample *sample, bool is_interval)
+static void show_sample(struct report *report, const struct stat_sample *sample,
+			const struct tenants *tenants, bool is_interval)
 {
-	if (report->json)
+	if (report->json) {
 		report_sample(report, sample, is_interval);
-	else
+		tenants_report(report, tenants);
+	} else {
 		stat_print(report->out, sample, is_interval);
+		tenants_print(report->out, tenants, is_interval ? sample->time : 0);
+	}
 }
 
 /* ---- Commands ------------------------------------------------------------ */
@@ -236,6 +241,7 @@ const char *stat_node(const char *argument)
 int command_stat(struct report *report, const struct options *options, int argc, char **argv)
 {
 	static struct stat_sample earlier, later;
+	static struct tenants tenants, before;
 	uint64_t seconds = 0;
 	const char *node;
 
@@ -246,12 +252,16 @@ int command_stat(struct report *report, const struct options *options, int argc,
 	if (!node)
 		return EXIT_REFUSED;
 	stat_read(&later, node);
+	tenants_read(&tenants, node);
 	if (seconds) {
 		earlier = later;
+		before = tenants;
 		sleep((unsigned int)seconds);
 		stat_read(&later, node);
 		stat_subtract(&later, &earlier);
+		tenants_read(&tenants, node);
+		tenants_subtract(&tenants, &before);
 	}
-	show_sample(report, &later, seconds);
+	show_sample(report, &later, &tenants, seconds);
 	return 0;
 }

@@ -8,13 +8,12 @@
 
 #include "node.h"
 #include "nvme-peer.h"
-#include "qp_files.h"
 #include "smart.h"
 #include "stat.h"
-#include "table.h"
+#include "tenants.h"
 #include "units.h"
 
-enum { TENANTS = 128, DATA_UNIT = 512000 };
+enum { DATA_UNIT = 512000 };
 
 /* Controllers may update these counters less often than once a second. */
 static const char *const controller_numbers[] = {
@@ -26,11 +25,13 @@ enum { CONTROLLER_NUMBERS = sizeof(controller_numbers) / sizeof(controller_numbe
 /**
  * struct moment - all that is shown, at one time
  * @sample: counters of the kernel
+ * @tenants: processes with queue pairs
  * @has_smart: the counters of the controller could be read
  * @numbers: those counters
  */
 struct moment {
 	struct stat_sample sample;
+	struct tenants tenants;
 	bool has_smart;
 	uint64_t numbers[CONTROLLER_NUMBERS];
 };
@@ -42,6 +43,7 @@ static void read_moment(struct moment *moment, const char *node)
 	size_t i;
 
 	stat_read(&moment->sample, node);
+	tenants_read(&moment->tenants, node);
 	moment->has_smart = false;
 	if (node_ctrl_open(node, &ctrl))
 		return;
@@ -67,86 +69,6 @@ static void print_controller(FILE *out, const struct moment *earlier, const stru
 		units_disk((uint64_t)(rates[3] * DATA_UNIT), written));
 }
 
-/* ---- Tenants ------------------------------------------------------------- */
-
-/**
- * struct tenant - a process with queue pairs
- * @pid: process
- * @command: its name
- * @pairs: number of queue pairs
- * @live: those in state live
- * @losses: sum of the losses of their entries
- * @queues: their identifiers
- */
-struct tenant {
-	int pid;
-	char command[64];
-	unsigned int pairs;
-	unsigned int live;
-	uint64_t losses;
-	char queues[64];
-};
-
-/**
- * struct tenants - those of a controller
- * @node: the controller
- * @count: number of @tenants
- * @tenants: the processes
- */
-struct tenants {
-	const char *node;
-	size_t count;
-	struct tenant tenants[TENANTS];
-};
-
-static void add_pair(int pid, int fd, void *context)
-{
-	struct tenants *all = context;
-	struct tenant *tenant;
-	struct qp_file file;
-	size_t length;
-
-	if (qp_file_read(pid, fd, &file) || strcmp(file.controller, all->node) != 0)
-		return;
-	if (!all->count || all->tenants[all->count - 1].pid != pid) {
-		if (all->count == TENANTS)
-			return;
-		all->tenants[all->count++] = (struct tenant){ .pid = pid };
-	}
-	tenant = &all->tenants[all->count - 1];
-	memcpy(tenant->command, file.command, sizeof(tenant->command));
-	tenant->pairs++;
-	tenant->live += file.info.state == NVME_PEER_QP_LIVE;
-	tenant->losses += file.info.losses;
-	length = strlen(tenant->queues);
-	snprintf(tenant->queues + length, sizeof(tenant->queues) - length, "%s%u", length ? " " : "",
-		 file.info.qid);
-}
-
-static void print_tenants(FILE *out, const char *node)
-{
-	static const char *const headings[] = { "tenant", "command", "pairs", "live", "losses", "queues" };
-	struct table table = { .columns = sizeof(headings) / sizeof(headings[0]) };
-	static struct tenants all;
-	size_t i;
-
-	all = (struct tenants){ .node = node };
-	qp_files_each(add_pair, &all);
-	if (!all.count)
-		return;
-	for (i = 0; i < table.columns; i++)
-		table_cell(&table, "%s", headings[i]);
-	for (i = 0; i < all.count; i++) {
-		table_cell(&table, "%d", all.tenants[i].pid);
-		table_cell(&table, "%s", all.tenants[i].command);
-		table_cell(&table, "%u", all.tenants[i].pairs);
-		table_cell(&table, "%u", all.tenants[i].live);
-		table_cell(&table, "%llu", (unsigned long long)all.tenants[i].losses);
-		table_cell(&table, "%s", all.tenants[i].queues);
-	}
-	table_print(&table, out);
-}
-
 /* ---- The command --------------------------------------------------------- */
 
 /* Overwrites the screen if the output is a terminal. */
@@ -154,6 +76,7 @@ int command_top(struct report *report, const struct options *options, int argc, 
 {
 	static struct moment earlier, later;
 	static struct stat_sample difference;
+	static struct tenants tenants;
 	const char *node;
 	uint64_t samples;
 
@@ -168,11 +91,13 @@ int command_top(struct report *report, const struct options *options, int argc, 
 		read_moment(&later, node);
 		difference = later.sample;
 		stat_subtract(&difference, &earlier.sample);
+		tenants = later.tenants;
+		tenants_subtract(&tenants, &earlier.tenants);
 		if (isatty(STDOUT_FILENO))
 			fputs("\033[H\033[J", report->out);
 		print_controller(report->out, &earlier, &later);
 		stat_print(report->out, &difference, true);
-		print_tenants(report->out, node);
+		tenants_print(report->out, &tenants, difference.time);
 		fflush(report->out);
 		earlier = later;
 	}

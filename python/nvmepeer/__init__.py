@@ -9,15 +9,19 @@ to another thread or an event loop.  Objects are context managers; each holds re
 the objects that it depends on.  Manual page nvmepeer(7) explains the terms.
 """
 from .abi import (
-    Access, BufferImport, ControllerState, DeviceError, Domain, Event, EventType, Export, Info, Mode,
-    NamespaceInfo, Path, PciAddress, QueuePairInfo, QueuePairState, Route, RouteReason, Verdict,
+    Access, BufferAdd, BufferImport, ControllerState, DeviceError, Domain, Event, EventType, Export, Info,
+    Mode, NamespaceInfo, Path, PciAddress, QueuePairInfo, QueuePairLimits, QueuePairState, QueuePairStats,
+    Rights, Route, RouteReason, Verdict, WindowAdd, WindowInfo,
 )
 from .library import Error, TransferError, version
-from .objects import Buffer, Controller, CpuPeer, Exported, HostMemory, Namespace, QueuePair
+from .objects import (
+    Buffer, Controller, CpuPeer, Exported, HostMemory, Namespace, QueuePair, handle_address,
+)
 
 __all__ = [
-    "Access", "Buffer", "BufferImport", "Controller", "ControllerState", "CpuPeer",
+    "Access", "Buffer", "BufferAdd", "BufferImport", "Controller", "ControllerState", "CpuPeer",
     "DeviceError", "Domain", "Error", "Event", "EventType", "Export", "Exported", "HostMemory", "Info", "Mode", "Namespace",
-    "NamespaceInfo", "Path", "PciAddress", "QueuePair", "QueuePairInfo", "QueuePairState",
-    "Route", "RouteReason", "TransferError", "Verdict", "version",
+    "NamespaceInfo", "Path", "PciAddress", "QueuePair", "QueuePairInfo",
+    "QueuePairLimits", "QueuePairState", "QueuePairStats", "Rights", "Route", "RouteReason",
+    "TransferError", "Verdict", "WindowAdd", "WindowInfo", "handle_address", "version",
 ]

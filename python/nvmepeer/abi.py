@@ -86,6 +86,13 @@ class Access(enum.IntEnum):
     WRITE = 2
 
 
+class Rights(enum.IntFlag):
+    """enum nvme_peer_rights: what commands may do with a window or a buffer"""
+
+    READ = 1
+    WRITE = 2
+
+
 class Export(enum.IntEnum):
     """enum nvme_peer_export: exportable parts of a queue pair"""
 
@@ -275,6 +282,88 @@ class QueuePairInfo(ctypes.Structure):
     sq_pci_address: PciAddress
     cq_pci_address: PciAddress
     cpu_doorbell_writes: U64
+
+
+@_laid_out
+class WindowAdd(ctypes.Structure):
+    """struct nvme_peer_window_add: a window of a mediated queue pair, as it was added"""
+
+    size: U32
+    flags: U32
+    fd: S32
+    id: U32
+    first: U64
+    blocks: U64
+    block_size: U32
+    rights: U32
+
+
+@_laid_out
+class WindowInfo(ctypes.Structure):
+    """struct nvme_peer_window_info: a window, as it is now"""
+
+    size: U32
+    flags: U32
+    id: U32
+    rights: U32
+    first: U64
+    blocks: U64
+    block_size: U32
+    in_flight: U32
+
+
+@_laid_out
+class BufferAdd(ctypes.Structure):
+    """struct nvme_peer_buf_add: a buffer of a mediated queue pair"""
+
+    size: U32
+    flags: U32
+    dmabuf_fd: S32
+    access: U32
+    offset: U64
+    length: U64
+    slot: U32
+    verdict: U32
+    reason: U32
+    pci_address: PciAddress
+    reserved: U32
+
+
+@_laid_out
+class QueuePairLimits(ctypes.Structure):
+    """struct nvme_peer_qp_limits: limits of a mediated queue pair, and what it uses of them"""
+
+    size: U32
+    flags: U32
+    depth: U32
+    weight: U32
+    timeout_ms: U32
+    max_windows: U32
+    max_buffers: U32
+    max_transfer: U32
+    max_write_zeroes: U32
+    windows: U32
+    buffers: U32
+    sealed: U32
+
+
+@_laid_out
+class QueuePairStats(ctypes.Structure):
+    """struct nvme_peer_qp_stats: what the kernel has counted of a mediated queue pair"""
+
+    size: U32
+    flags: U32
+    in_flight: U32
+    reserved: U32
+    reads: U64
+    writes: U64
+    zeroes: U64
+    flushes: U64
+    read_bytes: U64
+    written_bytes: U64
+    refused: U64
+    failed: U64
+    busy_ns: U64
 
 
 @_laid_out

@@ -134,13 +134,19 @@ class Controller(_Object):
 
     def create_queue_pair(self, entries: int, *, sq: Optional["Buffer"] = None,
                           sq_offset: int = 0, cq: Optional["Buffer"] = None, cq_offset: int = 0,
-                          cq_entries: int = 0,
-                          mode: abi.Mode = abi.Mode.DIRECT) -> "QueuePair":
-        """Create a queue pair with rings in buffers or in host memory."""
+                          cq_entries: int = 0, mode: abi.Mode = abi.Mode.DIRECT, depth: int = 0,
+                          weight: int = 0, timeout_ms: int = 0, max_windows: int = 0,
+                          max_buffers: int = 0) -> "QueuePair":
+        """Create a queue pair with rings in buffers or in host memory.
+
+        depth, weight, timeout_ms, max_windows, max_buffers: for Mode.MEDIATED; 0: the default
+        """
         request = abi.QueuePairCreate(mode=mode, sq_entries=entries, cq_entries=cq_entries,
                                       sq_handle=sq.info.handle if sq else 0,
                                       cq_handle=cq.info.handle if cq else 0,
-                                      sq_offset=sq_offset, cq_offset=cq_offset)
+                                      sq_offset=sq_offset, cq_offset=cq_offset, depth=depth,
+                                      weight=weight, timeout_ms=timeout_ms,
+                                      max_windows=max_windows, max_buffers=max_buffers)
         return QueuePair("qp_create", self._open(), byref(request), sizeof(request))
 
 
@@ -178,6 +184,11 @@ class Buffer:
                  trace: Optional[TracebackType]) -> None:
         if self._controller is not None:
             self.release()
+
+
+def handle_address(slot: int, offset: int) -> int:
+    """NVME_PEER_HANDLE_ADDRESS: byte offset of the buffer in a slot, as commands carry it."""
+    return slot << 48 | offset
 
 
 class Exported(NamedTuple):
@@ -226,8 +237,66 @@ class QueuePair(_Object):
         return generation.value
 
     def kick(self) -> None:
-        """Wake the kernel's thread that polls doorbells in host memory; relay mode only."""
+        """Wake the kernel's thread that polls doorbells in host memory; not in Mode.DIRECT."""
         try_call("qp_kick", self._open())
+
+    def add_window(self, fd: int, first: int = 0, blocks: int = 0) -> abi.WindowAdd:
+        """Let a mediated queue pair access blocks of an open block device or file.
+
+        fd: may be closed afterwards
+        blocks: 0: all from first on
+
+        Commands carry the id of the result as namespace ID; rights are those of fd.
+        """
+        window = abi.WindowAdd(fd=fd, first=first, blocks=blocks)
+        try_call("window_add", self._open(), byref(window), sizeof(window))
+        return window
+
+    def open_file(self, path: str) -> abi.WindowAdd:
+        """Open a file, check it, and add a window on it."""
+        window = abi.WindowAdd()
+        try_call("file_open", self._open(), os.fsencode(path), byref(window), sizeof(window))
+        return window
+
+    def remove_window(self, id: int) -> None:
+        """Remove a window, after its commands have completed."""
+        try_call("window_remove", self._open(), id)
+
+    def window(self, id: int) -> abi.WindowInfo:
+        """What a window is now."""
+        info = abi.WindowInfo()
+        try_call("window_info", self._open(), id, byref(info), sizeof(info))
+        return info
+
+    def add_buffer(self, dmabuf_fd: int, *, access: abi.Access = abi.Access.BOTH, offset: int = 0,
+                   length: int = 0) -> abi.BufferAdd:
+        """Let a mediated queue pair transfer data of a dma-buf, or of a range of it.
+
+        Commands address byte b of it by handle_address(slot, b), with the slot of the result.
+        """
+        buffer = abi.BufferAdd(dmabuf_fd=dmabuf_fd, access=access, offset=offset, length=length)
+        try_call("buf_add", self._open(), byref(buffer), sizeof(buffer))
+        return buffer
+
+    def remove_buffer(self, slot: int) -> None:
+        """Remove a buffer, after its commands have completed."""
+        try_call("buf_remove", self._open(), slot)
+
+    def limits(self) -> abi.QueuePairLimits:
+        """Limits of a mediated queue pair, and what it uses of them."""
+        limits = abi.QueuePairLimits()
+        try_call("qp_limits", self._open(), byref(limits), sizeof(limits))
+        return limits
+
+    def stats(self) -> abi.QueuePairStats:
+        """What the kernel has counted of a mediated queue pair; not of one moment."""
+        stats = abi.QueuePairStats()
+        try_call("qp_stats", self._open(), byref(stats), sizeof(stats))
+        return stats
+
+    def seal(self) -> None:
+        """Let no process add windows or buffers: the file may be given away then."""
+        try_call("qp_seal", self._open())
 
     def read_events(self) -> list[abi.Event]:
         """Read pending events; an empty list means that the queue pair is gone.

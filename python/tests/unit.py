@@ -26,6 +26,9 @@ STRUCTURES = {
     "nvme_peer_route_blocker": abi.RouteBlocker, "nvme_peer_path": abi.Path,
     "nvme_peer_route": abi.Route, "nvme_peer_buf_import": abi.BufferImport,
     "nvme_peer_qp_create": abi.QueuePairCreate, "nvme_peer_qp_info": abi.QueuePairInfo,
+    "nvme_peer_window_add": abi.WindowAdd, "nvme_peer_window_info": abi.WindowInfo,
+    "nvme_peer_buf_add": abi.BufferAdd, "nvme_peer_qp_limits": abi.QueuePairLimits,
+    "nvme_peer_qp_stats": abi.QueuePairStats,
     "nvme_peer_event": abi.Event, "nvmepeer_export": abi.ExportMade,
     "nvmepeer_ns_info": abi.NamespaceInfo, "nvmepeer_explanation": abi.Explanation,
     "nvmepeer_buffer": abi.DeviceBuffer,
@@ -34,6 +37,7 @@ ENUMS = {
     "nvme_peer_ctrl_state": abi.ControllerState, "nvme_peer_domain": abi.Domain,
     "nvme_peer_route_verdict": abi.Verdict, "nvme_peer_route_reason": abi.RouteReason,
     "nvme_peer_access": abi.Access, "nvme_peer_export": abi.Export,
+    "nvme_peer_mode": abi.Mode, "nvme_peer_rights": abi.Rights,
     "nvme_peer_qp_state": abi.QueuePairState, "nvme_peer_event_type": abi.EventType,
 }
 
@@ -73,7 +77,8 @@ class Fake(ctypes.Structure):
                 ("fail_error", ctypes.c_int), ("fail_status", ctypes.c_int),
                 ("info", abi.Info), ("route", abi.Route), ("identify", ctypes.c_ubyte * 4096),
                 ("table_break", ctypes.c_uint), ("qp_info", abi.QueuePairInfo),
-                ("losses", ctypes.c_uint), ("calls", ctypes.c_uint), ("open_files", ctypes.c_int)]
+                ("losses", ctypes.c_uint), ("calls", ctypes.c_uint), ("open_files", ctypes.c_int),
+                ("buffers", ctypes.c_int), ("path", ctypes.c_char * 128), ("request", ctypes.c_uint64 * 32)]
 
 
 class Pinned(unittest.TestCase):
@@ -231,6 +236,43 @@ class Objects(unittest.TestCase):
         with self.controller.create_queue_pair(64) as queue_pair, \
                 self.assertRaisesRegex(nvmepeer.Error, "RELAY"):
             queue_pair.kick()
+
+    def requested(self, structure: Any) -> Any:
+        """The argument of the last ioctl."""
+        return structure.from_buffer_copy(self.fake.request)
+
+    def test_mediated_queue_pairs(self) -> None:
+        with self.controller.create_queue_pair(64, mode=nvmepeer.Mode.MEDIATED, depth=4, weight=2,
+                                               timeout_ms=9000, max_windows=3, max_buffers=5) as queue_pair:
+            made = self.requested(abi.QueuePairCreate)
+            self.assertEqual((made.mode, made.depth, made.weight, made.timeout_ms, made.max_windows,
+                              made.max_buffers), (2, 4, 2, 9000, 3, 5))
+            queue_pair.add_window(43, 8, 16)
+            window = self.requested(abi.WindowAdd)
+            self.assertEqual((window.fd, window.first, window.blocks), (43, 8, 16))
+            queue_pair.window(0x10002)
+            self.assertEqual(self.requested(abi.WindowInfo).id, 0x10002)
+            queue_pair.remove_window(7)
+            self.assertEqual(self.fake.request[1] & 0xffffffff, 7)
+            queue_pair.add_buffer(42, access=nvmepeer.Access.READ, offset=4096, length=8192)
+            buffer = self.requested(abi.BufferAdd)
+            self.assertEqual((buffer.dmabuf_fd, buffer.access, buffer.offset, buffer.length),
+                             (42, nvmepeer.Access.READ, 4096, 8192))
+            queue_pair.remove_buffer(6)
+            self.assertEqual(self.fake.request[1] & 0xffffffff, 6)
+            self.assertEqual(queue_pair.limits().sealed, 0)
+            self.assertEqual(self.requested(abi.QueuePairLimits).size, ctypes.sizeof(abi.QueuePairLimits))
+            self.assertEqual(queue_pair.stats().refused, 0)
+            self.assertEqual(self.requested(abi.QueuePairStats).size, ctypes.sizeof(abi.QueuePairStats))
+            before = self.fake.calls
+            queue_pair.seal()
+            self.assertEqual(self.fake.calls, before + 1)
+            with self.assertRaisesRegex(nvmepeer.Error, "/nowhere"):
+                queue_pair.open_file("/nowhere")
+        self.assertEqual(nvmepeer.handle_address(3, 0x1000), 0x3000000001000)
+        with self.controller.create_queue_pair(64) as queue_pair, \
+                self.assertRaisesRegex(nvmepeer.Error, "MEDIATED"):
+            queue_pair.seal()
 
     def test_cpu_peer(self) -> None:
         with nvmepeer.Namespace("ngp0n1") as namespace, \

@@ -67,6 +67,16 @@ impl Features {
         self.has(sys::NVME_PEER_FEATURE_BUF_IO_VEC)
     }
 
+    /// [`Rings::relay`](crate::Rings::relay).
+    pub fn relay(self) -> bool {
+        self.has(sys::NVME_PEER_FEATURE_RELAY)
+    }
+
+    /// [`Rings::mediated`](crate::Rings::mediated).
+    pub fn mediated(self) -> bool {
+        self.has(sys::NVME_PEER_FEATURE_MEDIATED)
+    }
+
     /// [`HostMemory::near`](crate::HostMemory::near).
     pub fn buffer_alloc(self) -> bool {
         self.has(sys::NVME_PEER_FEATURE_BUF_ALLOC)
@@ -205,7 +215,8 @@ impl Controller {
         Buffer::import(self, dmabuf.as_fd(), part)
     }
 
-    /// Create a queue pair, whose entries a peer writes and reads.  Needs `CAP_SYS_RAWIO`.
+    /// Create a queue pair, whose entries a peer writes and reads.  Needs `CAP_SYS_RAWIO`, except in
+    /// mediated mode.
     ///
     /// # Errors
     ///

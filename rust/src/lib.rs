@@ -71,6 +71,7 @@ pub mod sys;
 #[allow(missing_docs, non_camel_case_types)]
 #[rustfmt::skip]
 pub mod sys_store;
+mod tenant;
 mod value;
 
 pub use buffer::{Access, Buffer, BufferInfo, Import};
@@ -80,9 +81,11 @@ pub use error::{status_text, DeviceError, Error, Explanation};
 pub use memory::{HostMemory, Memory};
 pub use namespace::{Namespace, NamespaceInfo};
 pub use queue_pair::{
-    Event, EventType, Export, Exported, QueuePair, QueuePairInfo, QueuePairState, Rings,
+    Event, EventType, Export, Exported, Mode, QueuePair, QueuePairInfo, QueuePairState, Rings,
+    Share,
 };
 pub use route::{Blocker, Path, PciAddress, Reason, Route, Verdict};
+pub use tenant::{Limits, Rights, Slot, Stats, Window, WindowInfo};
 
 /// Version of the C library that is loaded, as text: `"0.9.0"`.
 pub fn version() -> &'static str {

@@ -44,6 +44,18 @@ numbers! {
 }
 
 numbers! {
+    /// Which side writes doorbells and validates commands.
+    Mode named by nvmepeer_mode_name {
+        /// The peer writes the controller's registers.
+        Direct = NVME_PEER_MODE_DIRECT,
+        /// The peer writes host memory, and a thread of the kernel the registers.
+        Relay = NVME_PEER_MODE_RELAY,
+        /// As `Relay`, and the thread checks each command and sends one of its own.
+        Mediated = NVME_PEER_MODE_MEDIATED,
+    }
+}
+
+numbers! {
     /// Type of an event.
     EventType {
         /// The state of the queue pair changed.
@@ -64,6 +76,8 @@ facts! {
         state: QueuePairState,
         /// Generation of the controller that it belongs to.
         generation: u32,
+        /// Its mode.
+        mode: Mode,
         /// Entries of the submission ring.
         sq_entries: u32,
         /// Entries of the completion ring.
@@ -135,7 +149,23 @@ pub struct Rings<'b> {
     sq: Option<(&'b Buffer<'b>, u64)>,
     cq: Option<(&'b Buffer<'b>, u64)>,
     allow_sleep: bool,
-    relay: bool,
+    mode: Mode,
+    share: Share,
+}
+
+/// What a queue pair in mediated mode may use; 0: the default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Share {
+    /// Most commands in flight.
+    pub depth: u32,
+    /// Its share in relation to others; above 1 needs `CAP_SYS_NICE`.
+    pub weight: u32,
+    /// Milliseconds until a command is aborted.
+    pub timeout_ms: u32,
+    /// Most windows.
+    pub max_windows: u32,
+    /// Most buffers.
+    pub max_buffers: u32,
 }
 
 impl<'b> Rings<'b> {
@@ -147,7 +177,8 @@ impl<'b> Rings<'b> {
             sq: None,
             cq: None,
             allow_sleep: false,
-            relay: false,
+            mode: Mode::Direct,
+            share: Share::default(),
         }
     }
 
@@ -173,14 +204,24 @@ impl<'b> Rings<'b> {
 
     /// Relay mode: doorbells in host memory, for peers that cannot write the controller's BAR.
     pub fn relay(self) -> Self {
-        Self { relay: true, ..self }
+        Self { mode: Mode::Relay, ..self }
+    }
+
+    /// Mediated mode: commands are checked against windows and buffers, and no capability is needed.
+    /// The rings are in host memory.
+    pub fn mediated(self, share: Share) -> Self {
+        Self { mode: Mode::Mediated, share, ..self }
     }
 
     fn request(&self, controller: &Controller) -> Result<sys::nvme_peer_qp_create, Error> {
         // SAFETY: numbers only.
         let mut request: sys::nvme_peer_qp_create = unsafe { core::mem::zeroed() };
-        request.mode =
-            if self.relay { sys::NVME_PEER_MODE_RELAY } else { sys::NVME_PEER_MODE_DIRECT };
+        request.mode = self.mode.into();
+        request.depth = self.share.depth;
+        request.weight = self.share.weight;
+        request.timeout_ms = self.share.timeout_ms;
+        request.max_windows = self.share.max_windows;
+        request.max_buffers = self.share.max_buffers;
         request.sq_entries = self.sq_entries;
         request.cq_entries = self.cq_entries;
         request.flags = if self.allow_sleep { sys::NVME_PEER_QP_ALLOW_SLEEP } else { 0 };
@@ -224,6 +265,10 @@ impl<'c> QueuePair<'c> {
             })
         }?;
         Ok(Self { handle })
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::nvmepeer_qp {
+        self.handle.raw()
     }
 
     /// Current geometry, state and counters.
@@ -281,7 +326,7 @@ impl<'c> QueuePair<'c> {
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP`: the queue pair is not in relay mode.
+    /// `EOPNOTSUPP`: the queue pair is in direct mode.
     pub fn kick(&self) -> Result<(), Error> {
         // SAFETY: the handle is open.
         done(unsafe { sys::nvmepeer_qp_kick(self.handle.raw()) })

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nvmepeer::{
     sys, Access, Controller, ControllerState, CpuPeer, DeviceError, Error, Export, HostMemory,
-    Import, Namespace, PciAddress, QueuePair, QueuePairState, Reason, Rings, Verdict,
+    Import, Mode, Namespace, PciAddress, QueuePair, QueuePairState, Reason, Rings, Share, Verdict,
 };
 
 /// The beginning of `struct fake` of lib/tests/fake.h.
@@ -432,6 +432,45 @@ fn buffers_and_queue_pairs() -> Result<(), Error> {
     controller.create_queue_pair(&Rings::new(64).relay())?.kick()?;
     kernel.refuse(pinned_number("NVME_PEER_QP_REARM"), EAGAIN, 0);
     assert_eq!(queue_pair.rearm(3).unwrap_err().kind(), ErrorKind::WouldBlock);
+    Ok(())
+}
+
+#[test]
+fn mediated_queue_pairs() -> Result<(), Error> {
+    let kernel = Kernel::new();
+    let controller = Controller::open("nvmep0")?;
+    let share = Share { depth: 4, weight: 2, timeout_ms: 9000, max_windows: 3, max_buffers: 5 };
+    let queue_pair = controller.create_queue_pair(&Rings::new(64).mediated(share))?;
+    let request: sys::nvme_peer_qp_create = kernel.last_request();
+    assert_eq!((request.mode, request.depth, request.weight), (2, 4, 2));
+    assert_eq!((request.timeout_ms, request.max_windows, request.max_buffers), (9000, 3, 5));
+    assert_eq!(queue_pair.info()?.mode, Mode::Mediated);
+    let window = queue_pair.add_window(dmabuf(), 8, 16)?;
+    let request: sys::nvme_peer_window_add = kernel.last_request();
+    assert_eq!((request.fd, request.first, request.blocks), (42, 8, 16));
+    assert_eq!((window.first, window.blocks, window.rights.read()), (8, 16, false));
+    queue_pair.window(0x10002)?;
+    assert_eq!(kernel.last_request::<sys::nvme_peer_window_info>().id, 0x10002);
+    queue_pair.remove_window(7)?;
+    assert_eq!(kernel.last_request::<sys::nvme_peer_window_remove>().id, 7);
+    let mut slot = queue_pair.add_memory(dmabuf(), Access::Write, 4096, 8192)?;
+    let request: sys::nvme_peer_buf_add = kernel.last_request();
+    assert_eq!((request.dmabuf_fd, request.access), (42, sys::NVME_PEER_ACCESS_WRITE));
+    assert_eq!((request.offset, request.length), (4096, 8192));
+    slot.slot = 3;
+    assert_eq!(slot.address(0x1000), 0x0003_0000_0000_1000);
+    queue_pair.remove_memory(6)?;
+    assert_eq!(kernel.last_request::<sys::nvme_peer_buf_remove>().slot, 6);
+    assert!(!queue_pair.limits()?.sealed);
+    assert_eq!(queue_pair.stats()?.refused, 0);
+    let before = kernel.change(|it| it.calls);
+    queue_pair.seal()?;
+    assert_eq!(kernel.change(|it| it.calls), before + 1);
+    let error = queue_pair.open_file("/nowhere").unwrap_err();
+    assert!(error.to_string().contains("/nowhere"), "{error}");
+    assert_eq!(queue_pair.open_file("a\0b").unwrap_err().kind(), ErrorKind::InvalidInput);
+    let direct = controller.create_queue_pair(&Rings::new(64))?;
+    assert!(direct.seal().unwrap_err().to_string().contains("NVME_PEER_MODE_MEDIATED"));
     Ok(())
 }
 

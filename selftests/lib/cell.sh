@@ -19,6 +19,8 @@ guest_machine=''
 guest_added=''
 # A socket for a shell in the guest (see --shell), or "".
 guest_shell=''
+# FOLDER,NUMBER of a network of two guests (see --link), or "".
+guest_link=''
 # yes: the guest waits for gdb (see --gdb); its folder remains (see --keep).
 guest_debugger=no guest_kept=no
 guest_slots=3
@@ -186,6 +188,7 @@ test_bed_options() {
 	echo "-device isa-debug-exit,iobase=0x501,iosize=1"
 	echo "-chardev stdio,id=tests,signal=off -serial file:$run/console.log -serial chardev:tests"
 	[[ ! $guest_shell ]] || echo "-chardev socket,id=shell,path=$guest_shell,server=on,wait=off -device isa-serial,chardev=shell,index=2,irq=5"
+	[[ ! $guest_link ]] || link_options "${guest_link%,*}" "${guest_link#*,}"
 	[[ $guest_debugger == no ]] || echo "-gdb unix:$socket_folder/gdb,server=on,wait=off"
 	echo "-chardev pipe,id=monitor,path=$run/monitor -mon chardev=monitor"
 }
@@ -231,6 +234,13 @@ kernel_command_line() {
 	[[ $guest_debugger == no ]] || words+=" np_gdb"
 	! scans_for_leaks "$kernel/$iommu/$topology" || words+=" kmemleak=on"
 	echo "$words"
+}
+
+# link_options FOLDER NUMBER: a network device. Frames go from one socket in the folder to the other;
+# they are lost while the other guest has not started.
+link_options() {
+	echo "-netdev dgram,id=link,local.type=unix,local.path=$1/$2,remote.type=unix,remote.path=$1/$((3 - $2))"
+	echo "-device virtio-net-pci,netdev=link,mac=52:54:00:00:00:0$2,addr=0x14"
 }
 
 ## The run's own folder

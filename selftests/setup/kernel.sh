@@ -66,8 +66,10 @@ unpack() {
 keep_modules() {
 	local modules=$1 version=$2 kept=$1.kept directory
 	mkdir "$kept"
-	for directory in arch block crypto kernel lib mm virt fs net/9p net/vmw_vsock drivers/{acpi,base,block,char,dma,dma-buf,iommu,md,nvme,pci,uio,vfio,virtio} drivers/gpu/drm/{vgem,virtio}; do
-		[[ -d $modules/kernel/$directory ]] || continue
+	for directory in arch block crypto kernel lib mm virt fs net/{9p,core,dns_resolver,sunrpc,vmw_vsock} \
+		drivers/{acpi,base,block,char,dma,dma-buf,iommu,md,nvme,pci,uio,vfio,virtio} drivers/gpu/drm/{vgem,virtio} \
+		drivers/net/{virtio_net,net_failover}.ko{,.xz}; do
+		[[ -e $modules/kernel/$directory ]] || continue
 		mkdir -p "$kept/kernel/$(dirname "$directory")"
 		mv "$modules/kernel/$directory" "$kept/kernel/$directory"
 	done

@@ -79,7 +79,7 @@ need_kernel() {
 		flock "$setup_lock"
 		return
 	fi
-	kernel_key=$(np_key kernel-1 "$tree_identity")
+	kernel_key=$(np_key kernel-2 "$tree_identity")
 	if ! have "$np_cache/kernels/$kernel" "$kernel_key"; then
 		use_lists
 		stage "kernel-$kernel" make_kernel "$kernel"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # One program of the device library reaches each kind of storage through a served queue pair, with
 # verified data: a namespace's block device, dm, a RAID 1 of md that loses a leg under load, a loop
-# device, files, and NVMe over Fabrics.
+# device, files of several file systems, and NVMe over Fabrics. remote/run has NVMe over TCP and NFS.
 # kernels: 7
 # iommu: off
-# timeout: 150
+# timeout: 180
 # Functions are called by name through ktap_check.
 # shellcheck disable=SC2317
 set -uo pipefail
@@ -19,13 +19,14 @@ sectors=65536
 nqn=nqn.2026-11.nvme-peer:served
 config=/sys/kernel/config/nvmet
 work=$(mktemp -d)
-mkdir "$work/ext4" "$work/tmpfs"
+mkdir "$work/ext4" "$work/tmpfs" "$work/xfs" "$work/btrfs"
 np_until 200 test -b "$disk"
 
 leave() {
 	nvme disconnect -n "$nqn"
 	rm -f "$config/ports/1/subsystems/$nqn"
 	rmdir "$config/ports/1" "$config/subsystems/$nqn/namespaces/1" "$config/subsystems/$nqn"
+	umount "$work/xfs" "$work/btrfs"
 	umount "$work/ext4" "$work/tmpfs"
 	losetup -D
 	dmsetup remove np-raid
@@ -99,6 +100,12 @@ make_loop() {
 	loop=$(losetup -f --show "$work/tmpfs/file") && np_until 100 test -b "$loop"
 }
 
+# make_in_memory FILESYSTEM: on a loop device, as some file systems are larger than this disk.
+make_in_memory() {
+	truncate -s 400M "/tmp/np-$1" && "mkfs.$1" -q "/tmp/np-$1" && mount -o loop "/tmp/np-$1" "$work/$1" &&
+		rm "/tmp/np-$1" && head -c 4M /dev/urandom >"$work/$1/file"
+}
+
 # The disk of the fabrics controller.
 fabrics_disk() {
 	local subsystem
@@ -145,7 +152,9 @@ if has nvme-loop "NVMe over Fabrics"; then
 	ktap_check "export the namespace by nvmet, and connect" make_fabrics
 	ktap_check "NVMe over Fabrics" serves_fabrics
 fi
-for name in XFS btrfs NFS; do
-	ktap_skip "a file on $name" "the guest has no programs for it"
+for name in xfs btrfs; do
+	has "$name" "a file on $name" || continue
+	ktap_check "make $name" make_in_memory "$name"
+	ktap_check "a file on $name" serves "$work/$name/file"
 done
 ktap_end

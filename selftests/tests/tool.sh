@@ -331,7 +331,7 @@ ktap_check "qp list finds its process" \
 ktap_check "and its controller" \
 	is "$node" json queue_pairs 0 controller -- nvme-peer -o json qp list
 ktap_check "top shows its process as a tenant" \
-	prints 0 "^$holder +python3 +1 +1 +0 +[1-9][0-9]*$" nvme-peer top "$node" --count 1
+	prints 0 "^$holder +python3 +1 +1 +0 +[1-9][0-9]* +0( +-){6}$" nvme-peer top "$node" --count 1
 ktap_check "metrics count its queue pair" prints 0 "^nvme_peer_queue_pairs\{controller=\"$node\"\} 1$" nvme-peer metrics
 fd=$(json queue_pairs 0 fd -- nvme-peer -o json qp list)
 ktap_check "qp status shows it" prints 0 'sq_entries: 32' nvme-peer qp status "$holder" "$fd"
@@ -381,6 +381,55 @@ kill "$holder"
 wait "$holder" 2>/dev/null
 ktap_check "qp list after the process has ended" prints 0 'none' nvme-peer qp list
 
+# A sealed mediated queue pair with a window, which has executed a Flush and refused a command: structures
+# nvme_peer_window_add and nvme_peer_qp_seal, and entries in the exported ring.
+hold_mediated() {
+	exec python3 -c '
+import fcntl, mmap, os, struct, sys, time
+def call(fd, number, layout, *values):
+    request = bytearray(struct.pack(layout, struct.calcsize(layout), *values))
+    fcntl.ioctl(fd, 0xbb << 8 | number, request)
+    return struct.unpack(layout, request)
+def part(what):
+    values = call(qp, 0x10, "=3Ii2Q2I", 0, what, -1, 0, 0, 0, 0)
+    page = mmap.PAGESIZE
+    return mmap.mmap(values[3], (values[4] + values[5] + page - 1) // page * page), values[4]
+node = os.open("/dev/" + sys.argv[1], os.O_RDWR)
+disk = os.open("/dev/" + sys.argv[1] + "n1", os.O_RDONLY)
+qp = call(node, 5, "=8I2Q3I52x", 0, 2, 0, 16, 16, 0, 0, 0, 0, 0, 0, 0)[10]
+window = call(qp, 0x13, "=2IiI2Q2I", 0, disk, 0, 0, 0, 0, 0)[3]
+call(qp, 0x1b, "=2I", 0)
+ring, start = part(0)
+struct.pack_into("=2I56x", ring, start, 0, window)
+struct.pack_into("=2I56x", ring, start + 64, 0x1007f, window)
+doorbells, start = part(2)
+struct.pack_into("=I", doorbells, start, 2)
+time.sleep(0.5)
+print("held", flush=True)
+time.sleep(60)' "$node"
+}
+
+mkfifo /tmp/tool-mediated
+hold_mediated >/tmp/tool-mediated &
+holder=$!
+read -r held </tmp/tool-mediated
+ktap_is "a mediated queue pair is held" "$held" held
+# holds MEMBER VALUE: of the queue pair in the list.
+holds() {
+	is "$2" json queue_pairs 0 "$1" -- nvme-peer -o json qp list
+}
+ktap_check "qp list shows its mode" holds mode mediated
+ktap_check "its windows" holds windows 1
+ktap_check "that it is sealed" holds sealed True
+ktap_check "its Flush" holds flushes 1
+ktap_check "its refused command" holds refused 1
+ktap_check "stat shows it by tenant" is 1 json tenants 0 refused -- nvme-peer -o json stat "$node"
+ktap_check "stat shows the tenant in a table" \
+	prints 0 "^$holder +python3 +1 +1 +0 +mediated +1 +0 +0 B +0 +0 B +1 +0$" nvme-peer stat "$node"
+ktap_check "top shows its rates" \
+	prints 0 "^$holder +python3 +1 +1 +0 +mediated +1 +0.0 +0 B/s +0.0 +0 B/s +0.0 +0.0$" nvme-peer top "$node" --count 1
+kill "$holder"
+wait "$holder" 2>/dev/null
 
 mkfifo /tmp/tool-mapped
 hold_doorbells >/tmp/tool-mapped &
