@@ -554,7 +554,7 @@ int nvmepeer_fail(const struct nvmepeer_explanation *explanation, size_t size);
  * @NVMEPEER_FILE_INLINE: its data is in the inode
  * @NVMEPEER_FILE_SHARED: it shares blocks with another file
  * @NVMEPEER_FILE_UNPLACED: data has no known location on the disk
- * @NVMEPEER_FILE_EMPTY: it has no data
+ * @NVMEPEER_FILE_EMPTY: it has no whole block of the file system
  * @NVMEPEER_FILE_HOLES: a part has no blocks
  * @NVMEPEER_FILE_UNWRITTEN: a part has blocks that were never written
  */

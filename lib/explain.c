@@ -205,6 +205,7 @@ static const struct advice {
 	{ CALL_EXTENTS, ERANGE, NULL, "request blocks that the file has" },
 	{ CALL_EXTENTS, EXDEV, NULL, "open the controller of the file: nvme-peer file check PATH" },
 	{ CALL_EXTENTS, EMEDIUMTYPE, NULL, NO_METADATA },
+	{ CALL_EXTENTS, EAGAIN, NULL, "retry when the command has completed" },
 	{ CALL_FILE_CHECK, EBADF, "the file descriptor is not open", "open the file first" },
 	{ CALL_FILE_OPEN, ENOENT, "there is no such file", "create it: nvme-peer file prepare PATH SIZE" },
 	{ CALL_FILE_OPEN, EACCES, "the permissions of the file do not allow reading and writing",

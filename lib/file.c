@@ -52,7 +52,7 @@ static const struct {
 	{ "unplaced", 0, FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_NOT_ALIGNED,
 	  "data has no known location on the disk, or one that is not aligned to blocks",
 	  "fsync() the file and check again, or " SERVE },
-	{ "empty", 0, 0, "the file is empty", PREPARE },
+	{ "empty", 0, 0, "the file has no whole block of the file system", PREPARE },
 	{ "holes", 0, 0, "a part of the file has no blocks", PREPARE },
 	{ "unwritten", 0, FIEMAP_EXTENT_UNWRITTEN, "a part of the file has blocks that were never written",
 	  PREPARE },
@@ -126,7 +126,7 @@ void file_judge(const struct file_facts *facts, struct nvmepeer_file_info *info)
 		found |= NVMEPEER_FILE_DAX;
 	if (facts->data_journal)
 		found |= NVMEPEER_FILE_JOURNALLED;
-	if (!facts->bytes)
+	if (facts->bytes < facts->block)
 		found |= NVMEPEER_FILE_EMPTY;
 	info->obstacles = found;
 }

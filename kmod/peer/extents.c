@@ -3,9 +3,9 @@
  * NVME_PEER_EXTENTS: where the blocks of a file are, for peers with queue pairs in
  * direct or relay mode, and the pin that keeps them there: window_file.c.
  *
- * The kernel does not see the commands of these peers.  fallocate() that began
- * before the pin may change blocks later: each read() of the extents compares them,
- * so that a program finds out after its commands.
+ * The kernel does not see the commands of these peers.  What began before the pin
+ * may change blocks later: each read() of the extents compares them, so that a
+ * program finds out after its commands.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fcntl.h>
@@ -25,10 +25,12 @@
 /**
  * struct nvmep_extents - an open file of NVME_PEER_EXTENTS
  * @lock: guards the version and the comparison of @file
+ * @stale: lock: the blocks have changed
  * @file: const: pinned
  */
 struct nvmep_extents {
 	struct mutex lock;
+	bool stale;
 	struct nvmep_file *file;
 };
 
@@ -36,7 +38,8 @@ static int nvmep_extents_release(struct inode *inode, struct file *filp)
 {
 	struct nvmep_extents *extents = filp->private_data;
 
-	nvmep_file_put_removed(extents->file);
+	/* Does not wait: others may wait for this thread. */
+	nvmep_file_put(extents->file);
 	kfree(extents);
 	return 0;
 }
@@ -63,13 +66,18 @@ static int nvmep_extents_copy(const struct nvmep_extents *extents, u32 index,
 	return copy_to_user(user, &extent, sizeof(extent)) ? -EFAULT : 0;
 }
 
+/* For good: a peer may have read from blocks that are those of the file again. */
 static int nvmep_extents_check(struct nvmep_extents *extents)
 {
 	int err = mutex_lock_killable(&extents->lock);
 
 	if (err)
 		return err;
-	err = nvmep_file_check_extents(extents->file);
+	if (extents->stale)
+		err = -ESTALE;
+	else
+		err = nvmep_file_check_extents(extents->file);
+	extents->stale = err == -ESTALE;
 	mutex_unlock(&extents->lock);
 	return err;
 }

@@ -148,6 +148,7 @@ struct nvmep_extent {
  * @verifying: mediator->lock: @verify is queued
  * @wrote: mediator->lock: a command that may write has begun
  * @admitted: mediator->lock: @verify has the lock of the inode for commands
+ * @admitted_commands: mediator->lock: commands that keep this lock; read racily
  * @blocked: mediator->lock: no command has had the lock of the inode since one
  *	tried; read racily
  * @blocked_after: mediator->lock: jiffies: from then on @verify waits for the lock
@@ -192,6 +193,7 @@ struct nvmep_file {
 	bool verifying;
 	bool wrote;
 	bool admitted;
+	unsigned int admitted_commands;
 	bool blocked;
 	bool closing;
 	bool ended;

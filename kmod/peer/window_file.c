@@ -6,11 +6,13 @@
  * The blocks of a file must not move or be freed while commands access them.
  * S_SWAPFILE refuses what would do that: write(), truncate, fallocate, reflink,
  * the exchange of extents, unlink and rename; mapping_deny_writable() refuses
- * stores by mmap.  fallocate() checks the flag before it takes the inode lock, so
- * one that began earlier may come later.  Therefore a command follows the
- * protocol of O_DIRECT: it takes the inode lock shared, compares the version of
- * the inode with that of the extents, and counts as direct I/O, for which the
- * file system waits before it changes blocks.
+ * stores by mmap.  Direct writes in flight, of which XFS may change blocks at their
+ * end, are waited for.  fallocate() and the exchange of extents check the flag
+ * before they take the inode lock, so those that began earlier may come later.
+ * Therefore a command follows the protocol of O_DIRECT: it takes the inode lock
+ * shared, compares the version of the inode with that of the extents, and counts as
+ * direct I/O, for which the file system waits before it changes blocks.  The exchange
+ * of extents of XFS does not: there a command keeps the lock.
  *
  * Nothing waits for these works, and no lock of others is held over a wait for
  * the inode: the tenant may have processes that hold its lock for any time.  The
@@ -229,6 +231,8 @@ static struct nvmep_pin *nvmep_pin_create(struct file *file)
 	pin->users = 1;
 	INIT_DELAYED_WORK(&pin->release, nvmep_pin_release_work);
 	set_mask_bits(&inode->i_flags, 0, S_SWAPFILE);
+	/* Writes check the flag with the lock of the inode. */
+	inode_dio_wait(inode);
 	spin_lock(&nvmep_pins_lock);
 	list_add(&pin->node, &nvmep_pins);
 	spin_unlock(&nvmep_pins_lock);
@@ -398,8 +402,8 @@ static u32 nvmep_file_block_shift(const struct nvmep_file *file)
 }
 
 /*
- * The LBA of a block of the file system: @block on the file.  bmap() takes the
- * inode lock: the caller holds no lock.
+ * The LBA of a block of the file system: @block on the file.  bmap() and fiemap()
+ * take locks of the inode: the caller holds none.
  */
 static int nvmep_file_bmap(const struct nvmep_file *file, u64 block, u64 *lba)
 {
@@ -718,6 +722,9 @@ static void nvmep_file_admit(struct nvmep_file *file)
 	spin_lock(&file->mediator->lock);
 	file->admitted = false;
 	spin_unlock(&file->mediator->lock);
+	/* Those that keep the lock: the controller or a reset ends them. */
+	while (READ_ONCE(file->admitted_commands))
+		usleep_range(NVMEP_POLL_US, 2 * NVMEP_POLL_US);
 	inode_unlock_shared(file->inode);
 }
 
@@ -869,27 +876,69 @@ static bool nvmep_file_lock(struct nvmep_file *file)
 	return false;
 }
 
-/* Counts as direct I/O if the blocks are where the extents say. */
-static int nvmep_file_begin_io(struct nvmep_file *file, bool write)
+static void nvmep_file_unlock(struct nvmep_file *file)
 {
-	struct inode *inode = file->inode;
-	bool current_version, read_only;
-
-	if (!nvmep_file_lock(file))
-		return -EAGAIN;
-	read_only = write && nvmep_file_read_only(file);
-	current_version = inode_peek_iversion(inode) ==
-			  (write ? file->write_version : file->version);
-	if (current_version && !read_only)
-		inode_dio_begin(inode);
 	if (!file->admitted)
-		inode_unlock_shared(inode);
-	if (read_only)
+		inode_unlock_shared(file->inode);
+}
+
+/* Until nvmep_file_end_io(), which another thread may call. */
+static void nvmep_file_keep_lock(struct nvmep_file *file)
+{
+	if (file->admitted)
+		WRITE_ONCE(file->admitted_commands,
+			   file->admitted_commands + 1);
+	else
+		rwsem_release(&file->inode->i_rwsem.dep_map, _RET_IP_);
+}
+
+/* Whose lock it is does not matter: one less keeps it. */
+static void nvmep_file_drop_lock(struct nvmep_file *file)
+{
+	if (file->admitted_commands) {
+		WRITE_ONCE(file->admitted_commands,
+			   file->admitted_commands - 1);
+		return;
+	}
+	rwsem_acquire_read(&file->inode->i_rwsem.dep_map, 0, 1, _RET_IP_);
+	inode_unlock_shared(file->inode);
+}
+
+/* With the lock of the inode: are the blocks where the extents say? */
+static int nvmep_file_check_current(struct nvmep_file *file, bool write)
+{
+	u64 version = inode_peek_iversion(file->inode);
+
+	if (write && nvmep_file_read_only(file))
 		return NVME_SC_READ_ONLY | NVME_STATUS_DNR;
-	if (current_version)
+	if (version == (write ? file->write_version : file->version))
 		return 0;
 	nvmep_file_queue_verify(file);
 	return -EAGAIN;
+}
+
+/* Counts as direct I/O. */
+static int nvmep_file_begin_io(struct nvmep_file *file, bool write)
+{
+	int err;
+
+	if (!nvmep_file_lock(file))
+		return -EAGAIN;
+	err = nvmep_file_check_current(file, write);
+	if (!err)
+		inode_dio_begin(file->inode);
+	if (!err && nvmep_file_is_xfs(file->inode))
+		nvmep_file_keep_lock(file);
+	else
+		nvmep_file_unlock(file);
+	return err;
+}
+
+static void nvmep_file_end_io(struct nvmep_file *file)
+{
+	inode_dio_end(file->inode);
+	if (nvmep_file_is_xfs(file->inode))
+		nvmep_file_drop_lock(file);
 }
 
 /**
@@ -926,7 +975,7 @@ void nvmep_file_end(struct nvmep_file *file, bool write)
 {
 	if (write)
 		nvmep_file_end_write(file);
-	inode_dio_end(file->inode);
+	nvmep_file_end_io(file);
 }
 
 /* --- cached pages --------------------------------------------------------- */
@@ -1041,16 +1090,17 @@ static void nvmep_file_invalidate_work(struct work_struct *work)
 /* --- addition of a window ------------------------------------------------- */
 
 /*
- * File systems that, as ext4 and XFS do, refuse to move blocks of an inode with
- * S_SWAPFILE, wait for direct I/O under the inode lock before they change blocks,
- * and change its version.
+ * They refuse to move blocks of an inode with S_SWAPFILE, change blocks with the lock
+ * of the inode only, and then change its version.
  */
 static bool nvmep_file_is_supported(const struct file *filp)
 {
 	const struct inode *inode = file_inode(filp);
 	const char *name = inode->i_sb->s_type->name;
 
-	if (!S_ISREG(inode->i_mode) || filp->f_mapping != inode->i_mapping)
+	/* Without swap space the flag is not looked at. */
+	if (!IS_ENABLED(CONFIG_SWAP) || !S_ISREG(inode->i_mode) ||
+	    filp->f_mapping != inode->i_mapping)
 		return false;
 	switch (inode->i_sb->s_magic) {
 	case EXT4_SUPER_MAGIC:
@@ -1294,8 +1344,7 @@ int nvmep_file_check_extents(struct nvmep_file *file)
 		err = filemap_write_and_wait(inode->i_mapping);
 	if (!err)
 		err = nvmep_file_compare(file);
-	if (err)
-		return -ESTALE;
-	file->version = version;
-	return 0;
+	if (!err)
+		file->version = version;
+	return err ? -ESTALE : 0;
 }

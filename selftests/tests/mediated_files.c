@@ -286,6 +286,15 @@ static int still_writable(const char *path)
 	return ret;
 }
 
+static bool becomes_writable(const char *path)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	while (still_writable(path) && np_now_ms() < end)
+		np_sleep_ms(10);
+	return !still_writable(path);
+}
+
 static int set_flags(const FIXTURE_VARIANT(files) *variant, const char *path, unsigned int flags)
 {
 	int file = open(path, O_RDONLY), ret;
@@ -618,13 +627,9 @@ static void add_and_wait(int answer)
 
 TEST_F(files, killed_process_releases_the_file)
 {
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-
 	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
 	ASSERT_EQ(0, np_kill_child(add_and_wait));
-	while (still_writable(OTHER) && np_now_ms() < end)
-		np_sleep_ms(10);
-	EXPECT_EQ(0, still_writable(OTHER));
+	EXPECT_TRUE(becomes_writable(OTHER));
 }
 
 /* --- what stops commands -------------------------------------------------- */
@@ -1044,8 +1049,8 @@ TEST_F(files, those_who_lock_in_turn_do_not_stop_commands)
 
 TEST_F(files, locked_file_is_released_later)
 {
-	int64_t began, end;
 	struct locker locker;
+	int64_t began;
 	pthread_t thread;
 	uint32_t window;
 
@@ -1060,10 +1065,7 @@ TEST_F(files, locked_file_is_released_later)
 	EXPECT_GT(began + NP_TIMEOUT_MS / 2, np_now_ms());
 	locker_stop(&locker);
 	pthread_join(thread, NULL);
-	end = np_now_ms() + NP_TIMEOUT_MS;
-	while (still_writable(OTHER) && np_now_ms() < end)
-		np_sleep_ms(10);
-	EXPECT_EQ(0, still_writable(OTHER));
+	EXPECT_TRUE(becomes_writable(OTHER));
 }
 
 /* --- extents without a window ---------------------------------------------- */
@@ -1129,7 +1131,7 @@ TEST_F(files, extents_pin_the_file)
 	ASSERT_EQ(0, fchmod(self->file, 0640));
 	EXPECT_EQ((ssize_t)sizeof(extent), pread(extents.pin_fd, &extent, sizeof(extent), 0));
 	close(extents.pin_fd);
-	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+	EXPECT_TRUE(becomes_writable(DATA));
 }
 
 TEST_F(files, extents_of_bad_requests)
@@ -1177,7 +1179,9 @@ TEST_F(files, extents_that_changed_are_stale)
 		ASSERT_EQ(i && is_xfs(variant) ? -ETXTBSY : 0,
 			  add_before_late_change(self, changes[i]));
 		EXPECT_EQ(ESTALE, error_of((int)pread(extents.pin_fd, &extent, sizeof(extent), 0)));
+		EXPECT_EQ(ESTALE, error_of((int)pread(extents.pin_fd, &extent, sizeof(extent), 0)));
 		close(extents.pin_fd);
+		ASSERT_TRUE(becomes_writable(DATA));
 		if (!i)
 			ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, PIECE, &self->window));
 	}

@@ -761,14 +761,14 @@ struct nvme_peer_extent {
  * closed, its blocks stay where they are, as by NVME_PEER_WINDOW_ADD, and must only
  * be read.
  *
- * The extents are read by read() and pread() of whole structures.  If fallocate()
- * began before, or a loop device on the file discards blocks, they may change
- * nevertheless: each read compares them first.  What a peer read before is data of
- * the file if a later read of the extents succeeds.
+ * The extents are read by read() and pread() of whole structures.  If fallocate() or
+ * an exchange of extents began before, or a loop device on the file discards blocks,
+ * they may change nevertheless: each read compares them first.  What a peer read before
+ * is data of the file if a later read of the extents succeeds.
  *
- * A read fails with ESTALE if blocks of the file have changed or could not be
- * compared, and with EINVAL if its position is not a multiple of the structure or its
- * length less than one.
+ * A read fails with ESTALE, and so do all later ones, if blocks of the file have changed
+ * or could not be compared; with EINVAL if its position is not a multiple of the
+ * structure or its length less than one.
  *
  * Errors:
  * EBADF: @fd is not an open file.
@@ -791,6 +791,7 @@ struct nvme_peer_extent {
  * EPERM: The file is immutable or append-only.
  * EIO: The file could not be written to the disk.
  * EINTR: The process was killed.
+ * EAGAIN: I/O of the namespace is held, as during Format NVM.
  * EMFILE: The process has too many open files.
  * ESHUTDOWN: The driver is being unbound.
  */
@@ -1121,8 +1122,9 @@ enum nvme_peer_rights {
  * write complete with Namespace Not Ready, without Do Not Retry; while it is
  * read-only or the file is immutable or append-only, with Attempted Write to Read
  * Only Range; before Linux 6.6 also on XFS, if the size of the file is no multiple of
- * the page size and of its blocks, or has grown.  If fallocate() began before and changes the blocks nevertheless, or
- * a loop device on the file discards them, the commands of the window fail with
+ * the page size and of its blocks, or has grown.  If fallocate() or an exchange of
+ * extents began before and changes the blocks nevertheless, or a loop device on the file
+ * discards them, the commands of the window fail with
  * Invalid Namespace or Format.
  *
  * The ID has a slot in its lower half and an epoch in its upper half.  The slot
