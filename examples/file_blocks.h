@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * file_blocks.h: the extents of a file on its namespace, for programs that read them
- * without the file system (read_file.c, read_file.cu, read_tensors.c); in C and in C++.  If the extents
+ * without the file system (read_file.c, read_file.cu); in C and in C++.  If the extents
  * cannot be used, the program prints the reason and exits.
  *
  * The file system does not track such reads and may reuse a block for another file: until

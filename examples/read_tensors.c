@@ -3,10 +3,10 @@
  * read_tensors.c: read the tensors of a safetensors file with the device library, by a queue pair
  * of each kind, and compare them with the result of read():
  *
- *	direct		the peer reads the file's blocks, which FIEMAP returns (file_blocks.h).  Nothing may
- *			change the file meanwhile.  Needs CAP_SYS_RAWIO
- *	mediated	the kernel checks each command against a window on the file, which nothing can
- *			change meanwhile.  Needs ownership of the file, and nvme-peer file prepare
+ *	direct		the peer reads the file's blocks, which nothing can change meanwhile.  Needs
+ *			CAP_SYS_RAWIO and ownership of the file
+ *	mediated	the kernel checks each command against a window on the file.  Needs ownership of
+ *			the file
  *	served		a thread of this process executes the commands.  Any file system
  *
  *	cc read_tensors.c $(pkg-config --cflags --libs libnvmepeer) -pthread -luring
@@ -15,13 +15,19 @@
  * read_pieces() is the device code: in a kernel it is the same, see minimal.cu.
  */
 #define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <nvmepeer_serve.h>
-
-#include "file_blocks.h"
 
 enum {
 	ENTRIES = 64,
@@ -70,7 +76,65 @@ static int read_pieces(const struct nvmepeer_queue *queue, const struct nvmepeer
 	return status;
 }
 
-/* ---- The header of the file ------------------------------------------------- */
+/* ---- The file ---------------------------------------------------------------- */
+
+/**
+ * struct file - a file
+ * @path: where it is
+ * @fd: open for reading
+ * @length: bytes
+ */
+struct file {
+	const char *path;
+	int fd;
+	uint64_t length;
+};
+
+__attribute__((format(printf, 1, 2), noreturn))
+static void refuse(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	fputs("read_tensors: ", stderr);
+	vfprintf(stderr, format, arguments);
+	fputs("\n", stderr);
+	va_end(arguments);
+	exit(1);
+}
+
+__attribute__((noreturn))
+static void refuse_errno(const char *what)
+{
+	refuse("%s: %s", what, strerror(errno));
+}
+
+__attribute__((noreturn))
+static void refuse_as_explained(void)
+{
+	struct nvmepeer_explanation why;
+
+	nvmepeer_explain(&why, sizeof(why));
+	refuse("%s: %s. %s. %s.", why.call, why.what, why.limit, why.help);
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void file_open(struct file *file, const char *path)
+{
+	struct stat stat;
+
+	file->path = path;
+	file->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (file->fd < 0 || fstat(file->fd, &stat))
+		refuse_errno(path);
+	file->length = (uint64_t)stat.st_size;
+}
+
+/* ---- Its header -------------------------------------------------------------- */
 
 /**
  * struct tensor - a tensor
@@ -156,6 +220,9 @@ static void find_tensors(const struct file *file, struct tensors *tensors)
  *	system
  * @block: bytes of a block
  * @most: bytes of the longest command
+ * @pin: descriptor that keeps @extents where they are; 0 unless commands have blocks of the namespace
+ * @extents: of the file
+ * @extent_count: how many
  * @ctrl: controller, and below it what each kind has open
  */
 struct reader {
@@ -166,6 +233,9 @@ struct reader {
 	uint64_t reach;
 	uint32_t block;
 	uint32_t most;
+	int pin;
+	struct nvme_peer_extent *extents;
+	uint32_t extent_count;
 	struct nvmepeer *ctrl;
 	struct nvmepeer_ns *ns;
 	struct nvmepeer_cpu_peer *peer;
@@ -177,22 +247,48 @@ struct reader {
 	void *state;
 };
 
-__attribute__((noreturn))
-static void refuse_as_explained(void)
+/* The disk of a file is "nvmep0n1" or a partition of it. */
+static void open_controller(struct reader *reader, const struct file *file, char node[32])
 {
-	struct nvmepeer_explanation why;
+	unsigned int controller, number;
+	struct nvmepeer_file_info info;
 
-	nvmepeer_explain(&why, sizeof(why));
-	refuse("%s: %s. %s. %s.", why.call, why.what, why.limit, why.help);
+	if (nvmepeer_file_check(file->fd, &info, sizeof(info)))
+		refuse_as_explained();
+	if (sscanf(info.disk, "nvmep%un%u", &controller, &number) != 2)
+		refuse("%s is on no disk of nvme-peer: bind a controller (nvme-peer bind)", file->path);
+	if (nvmepeer_open(info.controller, &reader->ctrl))
+		refuse_as_explained();
+	snprintf(node, 32, "ngp%un%u", controller, number);
+}
+
+static void pin_extents(struct reader *reader, const struct file *file)
+{
+	struct nvme_peer_extents pin = { .fd = open(file->path, O_RDWR | O_CLOEXEC) };
+	size_t bytes;
+
+	if (pin.fd < 0)
+		refuse_errno(file->path);
+	if (nvmepeer_file_extents(reader->ctrl, &pin, sizeof(pin)))
+		refuse_as_explained();
+	close(pin.fd);
+	bytes = pin.count * sizeof(*reader->extents);
+	reader->extents = malloc(bytes);
+	if (!reader->extents || pread(pin.pin_fd, reader->extents, bytes, 0) != (ssize_t)bytes)
+		refuse_errno("extents");
+	reader->pin = pin.pin_fd;
+	reader->extent_count = pin.count;
+	reader->reach = pin.blocks * pin.block_size;
 }
 
 static void direct_open(struct reader *reader, const struct file *file)
 {
 	struct nvme_peer_info info;
+	char node[32];
 
-	if (nvmepeer_open(file->controller, &reader->ctrl) ||
-	    nvmepeer_info(reader->ctrl, &info, sizeof(info)) ||
-	    nvmepeer_ns_open(file->node, &reader->ns) ||
+	open_controller(reader, file, node);
+	pin_extents(reader, file);
+	if (nvmepeer_info(reader->ctrl, &info, sizeof(info)) || nvmepeer_ns_open(node, &reader->ns) ||
 	    nvmepeer_cpu_peer_open(reader->ctrl, nvmepeer_ns_info(reader->ns), ENTRIES, reader->length,
 				   &reader->peer))
 		refuse_as_explained();
@@ -200,7 +296,6 @@ static void direct_open(struct reader *reader, const struct file *file)
 	reader->data = *nvmepeer_cpu_peer_data(reader->peer);
 	reader->bytes = nvmepeer_cpu_peer_address(reader->peer);
 	reader->block = nvmepeer_ns_info(reader->ns)->block_size;
-	reader->reach = reader->length;
 	reader->most = info.max_transfer;
 }
 
@@ -256,15 +351,16 @@ static void mediated_queue(struct reader *reader, const struct nvme_peer_window_
 	reader->most = limits.max_transfer;
 }
 
-static void mediated_open(struct reader *reader, const struct file *file, const char *path)
+static void mediated_open(struct reader *reader, const struct file *file)
 {
 	struct nvme_peer_qp_create create = { .mode = NVME_PEER_MODE_MEDIATED, .sq_entries = ENTRIES };
 	struct nvme_peer_window_add window = { 0 };
 	struct nvme_peer_buf_add buffer = { 0 };
+	char node[32];
 
-	if (nvmepeer_open(file->controller, &reader->ctrl) ||
-	    nvmepeer_qp_create(reader->ctrl, &create, sizeof(create), &reader->qp) ||
-	    nvmepeer_file_open(reader->qp, path, &window, sizeof(window)) ||
+	open_controller(reader, file, node);
+	if (nvmepeer_qp_create(reader->ctrl, &create, sizeof(create), &reader->qp) ||
+	    nvmepeer_file_open(reader->qp, file->path, &window, sizeof(window)) ||
 	    nvmepeer_buf_alloc(reader->ctrl, reader->length, &reader->memory))
 		refuse_as_explained();
 	buffer.dmabuf_fd = nvmepeer_hostmem_fd(reader->memory);
@@ -314,6 +410,9 @@ static void reader_close(struct reader *reader)
 	nvmepeer_cpu_peer_close(reader->peer);
 	nvmepeer_ns_close(reader->ns);
 	nvmepeer_close(reader->ctrl);
+	if (reader->pin)
+		close(reader->pin);
+	free(reader->extents);
 	if (reader->serve) {
 		nvmepeer_serve_stop(reader->serve);
 		pthread_join(reader->server, NULL);
@@ -338,9 +437,8 @@ struct plan {
 };
 
 /* @length bytes at @at in the file are at @byte of the namespace, or of the window. */
-static void add_pieces(void *context, uint64_t at, uint64_t byte, uint64_t length)
+static void add_pieces(struct plan *plan, uint64_t at, uint64_t byte, uint64_t length)
 {
-	struct plan *plan = context;
 	uint32_t block = plan->reader->block;
 	uint64_t most = plan->reader->most / block * block;
 
@@ -359,15 +457,30 @@ static void add_pieces(void *context, uint64_t at, uint64_t byte, uint64_t lengt
 	}
 }
 
+/* Bytes of the file that are in these extents. */
+static void add_extents(struct plan *plan, uint64_t begin, uint64_t end)
+{
+	const struct nvme_peer_extent *extent = plan->reader->extents;
+	uint64_t block = plan->reader->block, at = begin, next;
+
+	for (; at < end; extent++) {
+		next = smaller((extent->first + extent->blocks) * block, end);
+		if (at < next) {
+			add_pieces(plan, at, at + (extent->lba - extent->first) * block, next - at);
+			at = next;
+		}
+	}
+}
+
 /* The whole blocks of a tensor, at the offsets that they have in the file. */
-static void plan_tensor(struct plan *plan, const struct file *file, const struct tensor *tensor)
+static void plan_tensor(struct plan *plan, const struct tensor *tensor)
 {
 	uint64_t block = plan->reader->block;
 	uint64_t begin = tensor->begin / block * block;
 	uint64_t end = smaller((tensor->end + block - 1) / block * block, plan->reader->reach);
 
-	if (begin < end && plan->reader->peer)
-		file_extents(file, plan->reader->block, begin, end, add_pieces, plan);
+	if (begin < end && plan->reader->pin)
+		add_extents(plan, begin, end);
 	else if (begin < end)
 		add_pieces(plan, begin, begin, end - begin);
 }
@@ -385,15 +498,13 @@ static void compare(const struct reader *reader, const struct file *file, const 
 	free(expected);
 }
 
-/* Served queue pairs have files of every file system. */
-static void any_file_open(struct file *file, const char *path)
+/* A change of the file that had begun before may have moved its blocks. */
+static void check_pin(const struct reader *reader)
 {
-	struct stat stat;
+	struct nvme_peer_extent extent;
 
-	file->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (file->fd < 0 || fstat(file->fd, &stat))
-		refuse_errno(path);
-	file->length = (uint64_t)stat.st_size;
+	if (reader->pin && pread(reader->pin, &extent, sizeof(extent), 0) != sizeof(extent))
+		refuse_errno("the file has changed");
 }
 
 int main(int argc, char **argv)
@@ -406,28 +517,27 @@ int main(int argc, char **argv)
 
 	if (argc != 3 || (strcmp(argv[1], "direct") && strcmp(argv[1], "mediated") && strcmp(argv[1], "served"))) {
 		fputs("usage: read_tensors direct|mediated|served FILE\n"
-		      "Unless it is served, FILE must be on ext4 on a disk of nvme-peer: bind a controller\n", stderr);
+		      "Unless it is served, FILE must be on ext4 or XFS on a disk of nvme-peer: bind a controller\n",
+		      stderr);
 		return 2;
 	}
-	if (argv[1][0] == 's')
-		any_file_open(&file, argv[2]);
-	else
-		file_open(&file, argv[2]);
+	file_open(&file, argv[2]);
 	find_tensors(&file, &tensors);
 	reader.length = (file.length + DATA_ALIGN - 1) / DATA_ALIGN * DATA_ALIGN;
 	if (argv[1][0] == 'd')
 		direct_open(&reader, &file);
 	else if (argv[1][0] == 'm')
-		mediated_open(&reader, &file, argv[2]);
+		mediated_open(&reader, &file);
 	else
 		served_open(&reader, &file);
 	if (reader.reach < file.length)
 		read_all(file.fd, reader.bytes + reader.reach, file.length - reader.reach, reader.reach);
 	for (size_t i = 0; i < tensors.count; i++)
-		plan_tensor(&plan, &file, &tensors.list[i]);
+		plan_tensor(&plan, &tensors.list[i]);
 	status = read_pieces(&reader.queue, &reader.data, plan.pieces, plan.count);
 	if (status)
 		refuse("a read: %s", status > 0 ? nvmepeer_status_text(status) : "see nvmepeer_explain_result()");
+	check_pin(&reader);
 	for (size_t i = 0; i < tensors.count; i++)
 		compare(&reader, &file, &tensors.list[i]);
 	printf("%zu tensors by %zu commands, the same as read()\n", tensors.count, plan.count);

@@ -541,7 +541,7 @@ int nvmepeer_fail(const struct nvmepeer_explanation *explanation, size_t size);
  *	overlayfs, tmpfs, NFS
  * @NVMEPEER_FILE_OTHER_DISK: its disk is no namespace of nvme-peer and no partition of one:
  *	dm, md, loop, a disk of another driver
- * @NVMEPEER_FILE_SYSTEM: the file system is not ext4
+ * @NVMEPEER_FILE_SYSTEM: the file system is neither ext4 nor XFS
  * @NVMEPEER_FILE_READ_ONLY: the descriptor is not open for reading and writing
  * @NVMEPEER_FILE_NOT_OWNER: the caller neither owns the file nor has CAP_LEASE
  * @NVMEPEER_FILE_IMMUTABLE: it is immutable
@@ -554,7 +554,7 @@ int nvmepeer_fail(const struct nvmepeer_explanation *explanation, size_t size);
  * @NVMEPEER_FILE_INLINE: its data is in the inode
  * @NVMEPEER_FILE_SHARED: it shares blocks with another file
  * @NVMEPEER_FILE_UNPLACED: data has no known location on the disk
- * @NVMEPEER_FILE_EMPTY: it has no data
+ * @NVMEPEER_FILE_EMPTY: it has no whole block of the file system
  * @NVMEPEER_FILE_HOLES: a part has no blocks
  * @NVMEPEER_FILE_UNWRITTEN: a part has blocks that were never written
  */
@@ -612,7 +612,7 @@ struct nvmepeer_file_info {
  *
  * The kernel checks again in NVME_PEER_WINDOW_ADD, and more: a file that is in use as swap
  * space or mapped for writing.  @info->extents, @holes and @unwritten are counted on ext4
- * only.
+ * and XFS only.
  *
  * Returns 0, also with obstacles, or a negative errno.
  */
@@ -633,6 +633,20 @@ const char *nvmepeer_file_obstacle_name(enum nvmepeer_file_obstacle obstacle);
 int nvmepeer_file_explain(const struct nvmepeer_file_info *info,
 			  enum nvmepeer_file_obstacle obstacle,
 			  struct nvmepeer_explanation *explanation, size_t size);
+
+/**
+ * nvmepeer_file_extents() - pin a file and find its extents, for peers in direct or relay mode
+ * @ctrl: controller of the disk that the file is on
+ * @extents: in: fd, first and blocks; out: the others
+ * @size: of @extents
+ *
+ * The file at pin_fd has the struct nvme_peer_extent, which pread(2) reads: with ESTALE if
+ * blocks of the file have changed.  While it is open the blocks stay where they are, and must
+ * only be read.
+ *
+ * Returns 0 or a negative errno.
+ */
+int nvmepeer_file_extents(struct nvmepeer *ctrl, struct nvme_peer_extents *extents, size_t size);
 
 /**
  * nvmepeer_file_open() - let a mediated queue pair access a file

@@ -129,6 +129,13 @@ static inline struct class *nvmep_class_create(const char *name)
 #define nvmep_fileattr		struct fileattr
 #endif
 
+/* Of a dirty folio iomap writes back the dirty blocks only: from Linux 6.6 on. */
+#ifdef NVMEP_HAVE_IOMAP_DIRTY_FOLIO
+#define NVMEP_IOMAP_WRITES_BLOCKS	true
+#else
+#define NVMEP_IOMAP_WRITES_BLOCKS	false
+#endif
+
 /*
  * Are these the operations of a file of ext4 whose data goes to its blocks, not
  * to the journal or past the page cache?  Those of other modes migrate pages in

@@ -45,6 +45,7 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_from_tw,URING_TW) \
 	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_import_fixed_vec,URING_FIXED_VEC) \
 	$(call nvmep-probe,io_uring/cmd.h,struct io_uring_cmd,URING_CMD_H) \
+	$(call nvmep-probe,iomap.h,bool iomap_dirty_folio,IOMAP_DIRTY_FOLIO) \
 	$(call nvmep-probe,iommu-dma.h,bool use_dma_iommu,USE_DMA_IOMMU) \
 	$(call nvmep-probe,mm.h,vm_flags_set.struct,VM_FLAGS_SET) \
 	$(call nvmep-probe,mm.h,zap_special_vma_range.struct,ZAP_SPECIAL) \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Files for windows: what prevents a window, and its fix; add a window. */
+/* Files for windows: what prevents a window, and its fix; add a window, or get the extents. */
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
@@ -29,7 +29,7 @@ static const struct {
 	  "pass a regular file; nvmepeer_window_add() takes a block device" },
 	{ "no-disk", 0, 0, "the file system is not on a block device of its own", SERVE },
 	{ "other-disk", 0, 0, "the disk is no namespace of nvme-peer and no partition of one", SERVE },
-	{ "file-system", 0, 0, "the file system is not ext4", SERVE },
+	{ "file-system", 0, 0, "the file system is neither ext4 nor XFS", SERVE },
 	{ "read-only", 0, 0, "the file is not open for reading and writing",
 	  "open it with O_RDWR, which takes write permission and a file system that is mounted for writing" },
 	{ "not-owner", 0, 0, "the caller neither owns the file nor has CAP_LEASE",
@@ -52,7 +52,7 @@ static const struct {
 	{ "unplaced", 0, FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_NOT_ALIGNED,
 	  "data has no known location on the disk, or one that is not aligned to blocks",
 	  "fsync() the file and check again, or " SERVE },
-	{ "empty", 0, 0, "the file is empty", PREPARE },
+	{ "empty", 0, 0, "the file has no whole block of the file system", PREPARE },
 	{ "holes", 0, 0, "a part of the file has no blocks", PREPARE },
 	{ "unwritten", 0, FIEMAP_EXTENT_UNWRITTEN, "a part of the file has blocks that were never written",
 	  PREPARE },
@@ -116,7 +116,7 @@ void file_judge(const struct file_facts *facts, struct nvmepeer_file_info *info)
 		found |= NVMEPEER_FILE_NO_DISK;
 	else if (!info->controller[0])
 		found |= NVMEPEER_FILE_OTHER_DISK;
-	if (facts->magic != EXT4_SUPER_MAGIC)
+	if (facts->magic != EXT4_SUPER_MAGIC && facts->magic != XFS_SUPER_MAGIC)
 		found |= NVMEPEER_FILE_SYSTEM;
 	if ((facts->open_flags & O_ACCMODE) != O_RDWR)
 		found |= NVMEPEER_FILE_READ_ONLY;
@@ -126,7 +126,7 @@ void file_judge(const struct file_facts *facts, struct nvmepeer_file_info *info)
 		found |= NVMEPEER_FILE_DAX;
 	if (facts->data_journal)
 		found |= NVMEPEER_FILE_JOURNALLED;
-	if (!facts->bytes)
+	if (facts->bytes < facts->block)
 		found |= NVMEPEER_FILE_EMPTY;
 	info->obstacles = found;
 }
@@ -313,8 +313,8 @@ static int refused_by_kernel(const char *path)
 		snprintf(made.limit, sizeof(made.limit), "a process has mapped the file for shared writes");
 		snprintf(made.help, sizeof(made.help), "unmap it: lsof PATH lists processes");
 	} else if (made.error == ENODATA) {
-		snprintf(made.limit, sizeof(made.limit), "the file has a hole, an unwritten extent or inline data");
-		snprintf(made.help, sizeof(made.help), PREPARE);
+		snprintf(made.limit, sizeof(made.limit), "the file has a hole, an unwritten extent or inline data, or on XFS has or had shared blocks");
+		snprintf(made.help, sizeof(made.help), PREPARE "; or copy it: cp --reflink=never");
 	} else if (made.error == EXDEV) {
 		snprintf(made.help, sizeof(made.help),
 			 "create the queue pair on the controller of the file: nvme-peer file check PATH");
@@ -323,6 +323,17 @@ static int refused_by_kernel(const char *path)
 			 "use a queue pair in NVME_PEER_MODE_MEDIATED, or " SERVE);
 	}
 	return refused(path, &made);
+}
+
+int nvmepeer_file_extents(struct nvmepeer *ctrl, struct nvme_peer_extents *extents, size_t size)
+{
+	int result = struct_size_in(CALL_EXTENTS, ctrl->node, extents, size,
+				    SIZE_THROUGH(struct nvme_peer_extents, reserved));
+
+	if (result)
+		return result;
+	result = peer_ioctl(ctrl->fd, NVME_PEER_EXTENTS, extents);
+	return result < 0 ? failure_set(CALL_EXTENTS, result, ctrl->node) : 0;
 }
 
 int nvmepeer_file_open(struct nvmepeer_qp *qp, const char *path,

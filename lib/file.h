@@ -14,6 +14,7 @@
  * struct file_facts - what the kernel says about a file
  * @mode: st_mode
  * @bytes: size
+ * @block: bytes of a block of the file system
  * @open_flags: of F_GETFL
  * @inode_flags: of FS_IOC_GETFLAGS
  * @dax: STATX_ATTR_DAX is set
@@ -25,6 +26,7 @@
 struct file_facts {
 	uint32_t mode;
 	uint64_t bytes;
+	uint64_t block;
 	int open_flags;
 	uint32_t inode_flags;
 	bool dax;

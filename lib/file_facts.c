@@ -65,6 +65,7 @@ int file_find_facts(int fd, struct file_facts *facts)
 	facts->mode = file.stx_mode;
 	facts->bytes = file.stx_size;
 	facts->dax = file.stx_attributes & STATX_ATTR_DAX;
+	facts->block = (uint64_t)system.f_bsize;
 	facts->magic = (uint64_t)system.f_type & UINT32_MAX;
 	/* Not every file system has flags. */
 	if (!ioctl(fd, FS_IOC_GETFLAGS, &flags))

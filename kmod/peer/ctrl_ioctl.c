@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Peer ioctls of the controller node: NVME_PEER_INFO to NVME_PEER_BUF_ALLOC.
+ * Peer ioctls of the controller node: NVME_PEER_INFO to NVME_PEER_EXTENTS.
  */
 #include <linux/capability.h>
 #include <linux/dma-buf.h>
@@ -55,7 +55,7 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 			    NVME_PEER_FEATURE_BUF_ALLOC |
 			    NVME_PEER_FEATURE_RELAY | NVME_PEER_FEATURE_KICK |
 			    NVME_PEER_FEATURE_MEDIATED |
-			    NVME_PEER_FEATURE_WINDOW,
+			    NVME_PEER_FEATURE_WINDOW | NVME_PEER_FEATURE_EXTENTS,
 		.cap = ctrl->cap,
 		.version = ctrl->vs,
 		.state = (u32)nvmep_ctrl_state(ctrl),
@@ -394,6 +394,38 @@ static int nvmep_respond_buf_alloc(struct nvmep_ucmd *ucmd)
 	return nvmep_ucmd_respond_file(ucmd, cmd->fd, ucmd->result);
 }
 
+/* --- files ---------------------------------------------------------------- */
+
+/* Needs no controller either. */
+static int nvmep_ioctl_extents(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_extents *cmd = ucmd->cmd;
+	struct nvmep_peer_file *file = ucmd->context;
+	struct file *filp;
+
+	if (cmd->flags || cmd->reserved)
+		return -EINVAL;
+	if (READ_ONCE(file->ctrl->peers->removed))
+		return -ESHUTDOWN;
+	cmd->pin_fd = get_unused_fd_flags(O_CLOEXEC);
+	if (cmd->pin_fd < 0)
+		return cmd->pin_fd;
+	filp = nvmep_extents_create(file->ctrl, cmd);
+	if (IS_ERR(filp)) {
+		put_unused_fd(cmd->pin_fd);
+		return PTR_ERR(filp);
+	}
+	ucmd->result = filp;
+	return 0;
+}
+
+static int nvmep_respond_extents(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_extents *cmd = ucmd->cmd;
+
+	return nvmep_ucmd_respond_file(ucmd, cmd->pin_fd, ucmd->result);
+}
+
 /* --- queue pairs --------------------------------------------------------- */
 
 /*
@@ -506,6 +538,8 @@ static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 		    nvmep_ioctl_qp_create, nvmep_respond_qp_create),
 	NVMEP_IOCTL(NVME_PEER_BUF_ALLOC, nvme_peer_buf_alloc, reserved, true,
 		    nvmep_ioctl_buf_alloc, nvmep_respond_buf_alloc),
+	NVMEP_IOCTL(NVME_PEER_EXTENTS, nvme_peer_extents, reserved, true,
+		    nvmep_ioctl_extents, nvmep_respond_extents),
 };
 
 /**

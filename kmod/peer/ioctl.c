@@ -143,6 +143,7 @@ long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 		struct nvme_peer_buf_release buf_release;
 		struct nvme_peer_buf_table buf_table;
 		struct nvme_peer_buf_alloc buf_alloc;
+		struct nvme_peer_extents extents;
 		struct nvme_peer_qp_create qp_create;
 		struct nvme_peer_qp_export qp_export;
 		struct nvme_peer_qp_info qp_info;

@@ -11,6 +11,7 @@
 struct dma_buf;
 struct file;
 struct nvme_peer_buf_import;
+struct nvme_peer_extents;
 struct nvmep_buf;
 struct nvmep_ctrl;
 struct nvmep_peers;
@@ -74,6 +75,8 @@ nvmep_buf_import_checked(struct nvmep_ctrl *ctrl, struct dma_buf *dmabuf,
 			 struct nvme_peer_buf_import *cmd,
 			 void (*on_invalidate)(struct nvmep_buf *buf));
 long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg);
+struct file *nvmep_extents_create(struct nvmep_ctrl *ctrl,
+				  struct nvme_peer_extents *cmd);
 int nvmep_ioctl_begin(struct nvmep_peers *peers);
 void nvmep_ioctl_end(struct nvmep_peers *peers);
 int nvmep_ucmd_respond(struct nvmep_ucmd *ucmd);

@@ -221,9 +221,10 @@ static int nvmep_window_open_file(struct nvmep_tenant *tenant,
 	struct nvmep_file *file;
 	int err;
 
-	file = nvmep_file_open(tenant, window->file, &window->blocks);
+	file = nvmep_file_open(tenant->qp->ctrl, window->file, &window->blocks);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
+	nvmep_file_add_window(file, tenant);
 	window->pinned = file;
 	window->bdev = file->inode->i_sb->s_bdev;
 	right->read = window->file->f_mode & FMODE_READ;

@@ -119,10 +119,11 @@ struct nvmep_extent {
 };
 
 /**
- * struct nvmep_file - a regular file that a window is on
+ * struct nvmep_file - a regular file that a window is on, or whose extents a
+ *	process has
  * @ref: one of the window, and one of each work that is queued
  * @ctrl: const, reference
- * @mediator: const: exists as long as @ctrl
+ * @mediator: const: exists as long as @ctrl; NULL without a window
  * @tenant: const: exists as long as the window
  * @account: const: of @tenant; exists longer while @verify is queued
  * @cred: const, reference: of the process that has added the window
@@ -131,21 +132,23 @@ struct nvmep_extent {
  * @pin: const: NULL if it could not be pinned
  * @shift: const: log2 of the bytes of a block
  * @base: const: LBA of the first block of the file system
- * @blocks: const: of the file when it was pinned, in whole blocks of the file
- *	system
- * @first: const: first block of the window
- * @count: const: blocks of the window
+ * @size: const: bytes of the file when it was pinned
+ * @blocks: const: whole blocks of the file system of @size
+ * @first: const: first block of the window, or of the extents
+ * @count: const: blocks of the window, or of the extents
  * @extents: const: array; the last one is behind the window
  * @extent_count: const: entries of @extents
  * @user: const: charged for @pages, reference; NULL if nothing is charged
  * @pages: const: of @extents
  * @end: const: behind the last block of @extents on the block device
- * @version: mediator->lock: of the inode, with which @extents were compared
+ * @version: mediator->lock, or serialised without one: of the inode, with which
+ *	@extents were compared
  * @write_version: mediator->lock: as @version, and privileges were removed
  * @doubtful: @verify only: block whose comparison has failed
  * @verifying: mediator->lock: @verify is queued
  * @wrote: mediator->lock: a command that may write has begun
  * @admitted: mediator->lock: @verify has the lock of the inode for commands
+ * @admitted_commands: mediator->lock: commands that keep this lock; read racily
  * @blocked: mediator->lock: no command has had the lock of the inode since one
  *	tried; read racily
  * @blocked_after: mediator->lock: jiffies: from then on @verify waits for the lock
@@ -173,6 +176,7 @@ struct nvmep_file {
 	struct nvmep_pin *pin;
 	u8 shift;
 	u64 base;
+	loff_t size;
 	u64 blocks;
 	u64 first;
 	u64 count;
@@ -189,6 +193,7 @@ struct nvmep_file {
 	bool verifying;
 	bool wrote;
 	bool admitted;
+	unsigned int admitted_commands;
 	bool blocked;
 	bool closing;
 	bool ended;
@@ -526,10 +531,11 @@ void nvmep_mediator_abort_cached(struct nvmep_mediator *mediator,
 void nvmep_tenant_lose_cached(struct nvmep_tenant *tenant);
 
 /* window_file.c */
-struct nvmep_file *nvmep_file_open(struct nvmep_tenant *tenant,
-				   struct file *filp,
+struct nvmep_file *nvmep_file_open(struct nvmep_ctrl *ctrl, struct file *filp,
 				   struct nvmep_blocks *blocks);
+void nvmep_file_add_window(struct nvmep_file *file, struct nvmep_tenant *tenant);
 int nvmep_file_read_extents(struct nvmep_file *file, u64 first, u64 count);
+int nvmep_file_check_extents(struct nvmep_file *file);
 struct nvmep_file *nvmep_file_get(struct nvmep_file *file);
 void nvmep_file_put(struct nvmep_file *file);
 void nvmep_file_put_removed(struct nvmep_file *file);

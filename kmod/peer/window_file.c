@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Windows on regular files of ext4: the pin of the inode, the extents, and what
- * each command holds.  mediated.h has structures and locks.
+ * Regular files of ext4 and XFS: the pin of the inode, the extents, and what each
+ * command of a window holds.  mediated.h has structures and locks.
  *
  * The blocks of a file must not move or be freed while commands access them.
  * S_SWAPFILE refuses what would do that: write(), truncate, fallocate, reflink,
  * the exchange of extents, unlink and rename; mapping_deny_writable() refuses
- * stores by mmap.  fallocate() checks the flag before it takes the inode lock, so
- * one that began earlier may come later.  Therefore a command follows the
- * protocol of O_DIRECT: it takes the inode lock shared, compares the version of
- * the inode with that of the extents, and counts as direct I/O, for which the
- * file system waits before it changes blocks.
+ * stores by mmap.  Direct writes in flight, of which XFS may change blocks at their
+ * end, are waited for.  fallocate() and the exchange of extents check the flag
+ * before they take the inode lock, so those that began earlier may come later.
+ * Therefore a command follows the protocol of O_DIRECT: it takes the inode lock
+ * shared, compares the version of the inode with that of the extents, and counts as
+ * direct I/O, for which the file system waits before it changes blocks.  The exchange
+ * of extents of XFS does not: there a command keeps the lock.
  *
  * Nothing waits for these works, and no lock of others is held over a wait for
  * the inode: the tenant may have processes that hold its lock for any time.  The
@@ -23,6 +25,7 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/delay.h>
+#include <linux/fiemap.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/iversion.h>
@@ -228,6 +231,8 @@ static struct nvmep_pin *nvmep_pin_create(struct file *file)
 	pin->users = 1;
 	INIT_DELAYED_WORK(&pin->release, nvmep_pin_release_work);
 	set_mask_bits(&inode->i_flags, 0, S_SWAPFILE);
+	/* Writes check the flag with the lock of the inode. */
+	inode_dio_wait(inode);
 	spin_lock(&nvmep_pins_lock);
 	list_add(&pin->node, &nvmep_pins);
 	spin_unlock(&nvmep_pins_lock);
@@ -262,6 +267,11 @@ static bool nvmep_inode_releasing(const struct inode *inode)
 }
 
 /* --- references ----------------------------------------------------------- */
+
+static bool nvmep_file_is_xfs(const struct inode *inode)
+{
+	return inode->i_sb->s_magic == XFS_SUPER_MAGIC;
+}
 
 static void nvmep_file_release(struct kref *ref)
 {
@@ -392,8 +402,8 @@ static u32 nvmep_file_block_shift(const struct nvmep_file *file)
 }
 
 /*
- * The LBA of a block of the file system: @block on the file.  bmap() takes the
- * inode lock: the caller holds no lock.
+ * The LBA of a block of the file system: @block on the file.  bmap() and fiemap()
+ * take locks of the inode: the caller holds none.
  */
 static int nvmep_file_bmap(const struct nvmep_file *file, u64 block, u64 *lba)
 {
@@ -412,14 +422,61 @@ static int nvmep_file_bmap(const struct nvmep_file *file, u64 block, u64 *lba)
 	return 0;
 }
 
-static int nvmep_walk_block(struct nvmep_walk *walk,
-			    const struct nvmep_file *file, u64 block)
+/*
+ * Are these blocks of the file system in one extent, of which the first one has
+ * this LBA?  Without room for results, fiemap() counts extents.
+ */
+static bool nvmep_file_is_extent(const struct nvmep_file *file, u64 block,
+				 u64 lba, u64 blocks)
 {
-	u64 first = block << nvmep_file_block_shift(file), lba;
-	int err = nvmep_file_bmap(file, block, &lba);
+	struct fiemap_extent_info extents = { };
+	struct inode *inode = file->inode;
+	u64 last;
 
-	if (err || nvmep_walk_continues(walk, first, lba))
-		return err;
+	if (blocks == 1)
+		return true;
+	if (nvmep_file_bmap(file, block + blocks - 1, &last) ||
+	    last - lba != (blocks - 1) << nvmep_file_block_shift(file))
+		return false;
+	return !inode->i_op->fiemap(inode, &extents, block << inode->i_blkbits,
+				    blocks << inode->i_blkbits) &&
+	       extents.fi_extents_mapped == 1;
+}
+
+/*
+ * The blocks of the file system from @block on that are in its extent: at most
+ * @most, and probably @guess, as in the extent before.  Doubles and halves.
+ */
+static u64 nvmep_file_extent_blocks(const struct nvmep_file *file, u64 block,
+				    u64 lba, u64 most, u64 guess)
+{
+	u64 blocks = 1, more = min(guess, most), step = 1;
+
+	while (nvmep_file_is_extent(file, block, lba, more)) {
+		blocks = more;
+		if (blocks == most)
+			return blocks;
+		more = min(blocks + step, most);
+		step *= 2;
+	}
+	most = more - 1;
+	while (blocks < most) {
+		more = most - (most - blocks) / 2;
+		if (nvmep_file_is_extent(file, block, lba, more))
+			blocks = more;
+		else
+			most = more - 1;
+	}
+	return blocks;
+}
+
+static int nvmep_walk_extent(struct nvmep_walk *walk,
+			     const struct nvmep_file *file, u64 block, u64 lba)
+{
+	u64 first = block << nvmep_file_block_shift(file);
+
+	if (nvmep_walk_continues(walk, first, lba))
+		return 0;
 	return nvmep_walk_add(walk, first, lba);
 }
 
@@ -428,27 +485,33 @@ static u64 nvmep_file_first_block(const struct nvmep_file *file)
 	return file->first >> nvmep_file_block_shift(file);
 }
 
-static u64 nvmep_file_last_block(const struct nvmep_file *file)
+/* Behind the last one of the window. */
+static u64 nvmep_file_end_block(const struct nvmep_file *file)
 {
-	return (file->first + file->count - 1) >> nvmep_file_block_shift(file);
+	return ((file->first + file->count - 1) >>
+		nvmep_file_block_shift(file)) + 1;
 }
 
 /* The extents of the blocks of the window. */
 static int nvmep_file_walk(const struct nvmep_file *file,
 			   struct nvmep_walk *walk)
 {
-	u64 block = nvmep_file_first_block(file);
-	u64 last = nvmep_file_last_block(file);
-	int err = 0;
+	u64 block = nvmep_file_first_block(file), blocks = 1;
+	u64 end = nvmep_file_end_block(file), lba;
+	int err;
 
-	for (; block <= last && !err; block++) {
-		err = nvmep_walk_block(walk, file, block);
+	for (; block < end; block += blocks) {
+		err = nvmep_file_bmap(file, block, &lba);
+		if (!err)
+			err = nvmep_walk_extent(walk, file, block, lba);
+		if (err)
+			return err;
+		blocks = nvmep_file_extent_blocks(file, block, lba, end - block,
+						  blocks);
 		if (fatal_signal_pending(current))
-			err = -EINTR;
+			return -EINTR;
 	}
-	return err ? err :
-		     nvmep_walk_add(walk, block << nvmep_file_block_shift(file),
-				    0);
+	return nvmep_walk_add(walk, block << nvmep_file_block_shift(file), 0);
 }
 
 /* Behind the last block of the window on the block device. */
@@ -526,10 +589,12 @@ static int nvmep_file_check_data(const struct file *filp)
 		return err;
 	if (attributes.flags & FS_INLINE_DATA_FL)
 		return -ENODATA;
-	/* data=journal has other operations. */
 	if (attributes.flags & NVMEP_REFUSED_ATTRIBUTES || IS_DAX(inode) ||
-	    !nvmep_aops_plain(inode->i_mapping->a_ops) ||
-	    !IS_I_VERSION(inode))
+	    attributes.fsx_xflags & FS_XFLAG_REALTIME || !IS_I_VERSION(inode))
+		return -EMEDIUMTYPE;
+	/* data=journal has other operations. */
+	if (!nvmep_file_is_xfs(inode) &&
+	    !nvmep_aops_plain(inode->i_mapping->a_ops))
 		return -EMEDIUMTYPE;
 	return 0;
 }
@@ -537,33 +602,41 @@ static int nvmep_file_check_data(const struct file *filp)
 /* --- changes of the file -------------------------------------------------- */
 
 /*
- * Is a block of the file system where its extent says?  Returns 0; -ESTALE if it is
- * elsewhere; or another error, which may pass: bmap() fails for a hole, and
- * without memory.
+ * Is a block of the file system where its extent says, and which of the next ones
+ * are: @blocks, in: as many as before.  Returns 0; -ESTALE if it is elsewhere; or
+ * another error, which may pass: bmap() fails for a hole, and without memory.
  */
-static int nvmep_file_compare_block(const struct nvmep_file *file, u64 block)
+static int nvmep_file_compare_extent(const struct nvmep_file *file, u64 block,
+				     u64 *blocks)
 {
-	u32 one = 1;
-	u64 lba;
+	u32 shift = nvmep_file_block_shift(file);
+	u64 most = nvmep_file_end_block(file) - block, lba;
+	u32 same = min_t(u64, most << shift, U32_MAX >> shift << shift);
 	int err = nvmep_file_bmap(file, block, &lba);
 
 	if (err)
 		return err;
-	block <<= nvmep_file_block_shift(file);
-	return lba == nvmep_file_map(file, block, &one) ? 0 : -ESTALE;
+	if (lba != nvmep_file_map(file, block << shift, &same))
+		return -ESTALE;
+	*blocks = nvmep_file_extent_blocks(file, block, lba, same >> shift,
+					   *blocks);
+	return 0;
 }
 
 /* All of them, first the one in doubt.  Ends early if it is not needed any more. */
 static int nvmep_file_compare(struct nvmep_file *file)
 {
-	u64 block = nvmep_file_first_block(file);
-	u64 last = nvmep_file_last_block(file);
-	int err = nvmep_file_compare_block(file, max(block, file->doubtful));
+	u64 block = nvmep_file_first_block(file), blocks = 1;
+	u64 end = nvmep_file_end_block(file);
+	int err = nvmep_file_compare_extent(file, max(block, file->doubtful),
+					    &blocks);
 
-	for (; !err && block <= last && !READ_ONCE(file->closing); block++) {
-		err = nvmep_file_compare_block(file, block);
+	while (!err && block < end && !READ_ONCE(file->closing)) {
+		err = nvmep_file_compare_extent(file, block, &blocks);
 		if (err)
 			file->doubtful = block;
+		else
+			block += blocks;
 	}
 	return err;
 }
@@ -649,6 +722,9 @@ static void nvmep_file_admit(struct nvmep_file *file)
 	spin_lock(&file->mediator->lock);
 	file->admitted = false;
 	spin_unlock(&file->mediator->lock);
+	/* Those that keep the lock: the controller or a reset ends them. */
+	while (READ_ONCE(file->admitted_commands))
+		usleep_range(NVMEP_POLL_US, 2 * NVMEP_POLL_US);
 	inode_unlock_shared(file->inode);
 }
 
@@ -736,6 +812,20 @@ static void nvmep_file_queue_verify(struct nvmep_file *file)
 
 /* --- commands ------------------------------------------------------------- */
 
+/*
+ * May the page cache write blocks of the window?  A file may grow, and XFS then
+ * clears the bytes behind its end in a folio.  Before Linux 6.6 it writes back all
+ * blocks of a folio, over what commands have written.
+ */
+static bool nvmep_file_tail_is_cached(const struct nvmep_file *file)
+{
+	const struct inode *inode = file->inode;
+	u64 unit = max_t(u64, PAGE_SIZE, i_blocksize(inode));
+
+	return !NVMEP_IOMAP_WRITES_BLOCKS && nvmep_file_is_xfs(inode) &&
+	       (i_size_read(inode) != file->size || file->size & (unit - 1));
+}
+
 /**
  * nvmep_file_read_only() - may commands not write to a file now?
  * @file: the file
@@ -747,7 +837,7 @@ bool nvmep_file_read_only(const struct nvmep_file *file)
 	const struct inode *inode = file->inode;
 
 	return sb_rdonly(inode->i_sb) || IS_IMMUTABLE(inode) ||
-	       IS_APPEND(inode);
+	       IS_APPEND(inode) || nvmep_file_tail_is_cached(file);
 }
 
 /* As kiocb_start_write(), but does not wait. */
@@ -786,24 +876,69 @@ static bool nvmep_file_lock(struct nvmep_file *file)
 	return false;
 }
 
-/* Counts as direct I/O if the blocks are where the extents say. */
-static int nvmep_file_begin_io(struct nvmep_file *file, bool write)
+static void nvmep_file_unlock(struct nvmep_file *file)
 {
-	struct inode *inode = file->inode;
-	bool current_version;
-
-	if (!nvmep_file_lock(file))
-		return -EAGAIN;
-	current_version = inode_peek_iversion(inode) ==
-			  (write ? file->write_version : file->version);
-	if (current_version)
-		inode_dio_begin(inode);
 	if (!file->admitted)
-		inode_unlock_shared(inode);
-	if (current_version)
+		inode_unlock_shared(file->inode);
+}
+
+/* Until nvmep_file_end_io(), which another thread may call. */
+static void nvmep_file_keep_lock(struct nvmep_file *file)
+{
+	if (file->admitted)
+		WRITE_ONCE(file->admitted_commands,
+			   file->admitted_commands + 1);
+	else
+		rwsem_release(&file->inode->i_rwsem.dep_map, _RET_IP_);
+}
+
+/* Whose lock it is does not matter: one less keeps it. */
+static void nvmep_file_drop_lock(struct nvmep_file *file)
+{
+	if (file->admitted_commands) {
+		WRITE_ONCE(file->admitted_commands,
+			   file->admitted_commands - 1);
+		return;
+	}
+	rwsem_acquire_read(&file->inode->i_rwsem.dep_map, 0, 1, _RET_IP_);
+	inode_unlock_shared(file->inode);
+}
+
+/* With the lock of the inode: are the blocks where the extents say? */
+static int nvmep_file_check_current(struct nvmep_file *file, bool write)
+{
+	u64 version = inode_peek_iversion(file->inode);
+
+	if (write && nvmep_file_read_only(file))
+		return NVME_SC_READ_ONLY | NVME_STATUS_DNR;
+	if (version == (write ? file->write_version : file->version))
 		return 0;
 	nvmep_file_queue_verify(file);
 	return -EAGAIN;
+}
+
+/* Counts as direct I/O. */
+static int nvmep_file_begin_io(struct nvmep_file *file, bool write)
+{
+	int err;
+
+	if (!nvmep_file_lock(file))
+		return -EAGAIN;
+	err = nvmep_file_check_current(file, write);
+	if (!err)
+		inode_dio_begin(file->inode);
+	if (!err && nvmep_file_is_xfs(file->inode))
+		nvmep_file_keep_lock(file);
+	else
+		nvmep_file_unlock(file);
+	return err;
+}
+
+static void nvmep_file_end_io(struct nvmep_file *file)
+{
+	inode_dio_end(file->inode);
+	if (nvmep_file_is_xfs(file->inode))
+		nvmep_file_drop_lock(file);
 }
 
 /**
@@ -840,7 +975,7 @@ void nvmep_file_end(struct nvmep_file *file, bool write)
 {
 	if (write)
 		nvmep_file_end_write(file);
-	inode_dio_end(file->inode);
+	nvmep_file_end_io(file);
 }
 
 /* --- cached pages --------------------------------------------------------- */
@@ -954,13 +1089,27 @@ static void nvmep_file_invalidate_work(struct work_struct *work)
 
 /* --- addition of a window ------------------------------------------------- */
 
-static bool nvmep_file_is_ext4(const struct file *filp)
+/*
+ * They refuse to move blocks of an inode with S_SWAPFILE, change blocks with the lock
+ * of the inode only, and then change its version.
+ */
+static bool nvmep_file_is_supported(const struct file *filp)
 {
 	const struct inode *inode = file_inode(filp);
+	const char *name = inode->i_sb->s_type->name;
 
-	return S_ISREG(inode->i_mode) && filp->f_mapping == inode->i_mapping &&
-	       inode->i_sb->s_magic == EXT4_SUPER_MAGIC &&
-	       !strcmp(inode->i_sb->s_type->name, "ext4");
+	/* Without swap space the flag is not looked at. */
+	if (!IS_ENABLED(CONFIG_SWAP) || !S_ISREG(inode->i_mode) ||
+	    filp->f_mapping != inode->i_mapping)
+		return false;
+	switch (inode->i_sb->s_magic) {
+	case EXT4_SUPER_MAGIC:
+		return !strcmp(name, "ext4");
+	case XFS_SUPER_MAGIC:
+		return !strcmp(name, "xfs");
+	default:
+		return false;
+	}
 }
 
 /*
@@ -999,28 +1148,36 @@ static struct nvmep_pin *nvmep_pin_get(struct file *filp)
 	return nvmep_pin_create(filp);
 }
 
-static int nvmep_file_pin(struct nvmep_file *file)
+/*
+ * write() and fallocate() fail from now on.  A file may grow: then the file system
+ * writes to the block that the end is in.
+ */
+static int nvmep_file_pin_locked(struct nvmep_file *file)
 {
 	struct inode *inode = file->inode;
 	struct nvmep_pin *pin;
+	int err = nvmep_file_check_attributes(file->file);
+
+	if (err)
+		return err;
+	pin = nvmep_pin_get(file->file);
+	if (IS_ERR(pin))
+		return PTR_ERR(pin);
+	file->pin = pin;
+	file->size = i_size_read(inode);
+	file->blocks = (u64)file->size >> inode->i_blkbits <<
+		       nvmep_file_block_shift(file);
+	return 0;
+}
+
+static int nvmep_file_pin(struct nvmep_file *file)
+{
 	int err;
 
-	if (down_write_killable(&inode->i_rwsem))
+	if (down_write_killable(&file->inode->i_rwsem))
 		return -EINTR;
-	err = nvmep_file_check_attributes(file->file);
-	if (!err) {
-		pin = nvmep_pin_get(file->file);
-		err = PTR_ERR_OR_ZERO(pin);
-		if (!err)
-			file->pin = pin;
-	}
-	/*
-	 * write() and fallocate() fail from now on.  A file may grow: then the
-	 * file system writes to the block that the end is in.
-	 */
-	file->blocks = (u64)i_size_read(inode) >> inode->i_blkbits <<
-		       nvmep_file_block_shift(file);
-	inode_unlock(inode);
+	err = nvmep_file_pin_locked(file);
+	inode_unlock(file->inode);
 	return err;
 }
 
@@ -1036,7 +1193,7 @@ static int nvmep_file_pin_writable(struct nvmep_file *file)
 	return err;
 }
 
-static struct nvmep_file *nvmep_file_alloc(struct nvmep_tenant *tenant,
+static struct nvmep_file *nvmep_file_alloc(struct nvmep_ctrl *ctrl,
 					   struct file *filp)
 {
 	struct nvmep_file *file;
@@ -1046,10 +1203,7 @@ static struct nvmep_file *nvmep_file_alloc(struct nvmep_tenant *tenant,
 		return NULL;
 	__module_get(THIS_MODULE);
 	kref_init(&file->ref);
-	file->ctrl = nvmep_ctrl_get(tenant->qp->ctrl);
-	file->mediator = tenant->mediator;
-	file->tenant = tenant;
-	file->account = tenant->account;
+	file->ctrl = nvmep_ctrl_get(ctrl);
 	file->stale_first = U64_MAX;
 	file->cred = get_current_cred();
 	file->file = get_file(filp);
@@ -1062,9 +1216,22 @@ static struct nvmep_file *nvmep_file_alloc(struct nvmep_tenant *tenant,
 	return file;
 }
 
+/* Where the file system is on the namespace. */
+static int nvmep_file_place(struct nvmep_file *file,
+			    const struct block_device *bdev, u8 shift)
+{
+	u64 start = bdev->bd_start_sect;
+	u32 sectors = shift - SECTOR_SHIFT;
+
+	file->shift = shift;
+	file->base = start >> sectors;
+	return file->base << sectors == start &&
+	       file->inode->i_blkbits >= shift ? 0 : -EINVAL;
+}
+
 /**
- * nvmep_file_open() - pin a file of ext4 for a window
- * @tenant: the tenant
+ * nvmep_file_open() - pin a file of ext4 or XFS
+ * @ctrl: controller of the disk that it is on
  * @filp: regular file
  * @blocks: out: the namespace
  *
@@ -1073,16 +1240,14 @@ static struct nvmep_file *nvmep_file_alloc(struct nvmep_tenant *tenant,
  * Return: the file with @blocks of it, or an ERR_PTR, see struct
  * nvme_peer_window_add.
  */
-struct nvmep_file *nvmep_file_open(struct nvmep_tenant *tenant,
-				   struct file *filp,
+struct nvmep_file *nvmep_file_open(struct nvmep_ctrl *ctrl, struct file *filp,
 				   struct nvmep_blocks *blocks)
 {
-	struct nvmep_ctrl *ctrl = tenant->qp->ctrl;
 	struct block_device *bdev;
 	struct nvmep_file *file;
 	int err;
 
-	if (!nvmep_file_is_ext4(filp))
+	if (!nvmep_file_is_supported(filp))
 		return ERR_PTR(-ENOTBLK);
 	err = nvmep_file_check_rights(filp);
 	if (err)
@@ -1091,14 +1256,11 @@ struct nvmep_file *nvmep_file_open(struct nvmep_tenant *tenant,
 	err = ctrl->cpu_ops->blocks(ctrl, bdev, blocks);
 	if (err)
 		return ERR_PTR(err);
-	file = nvmep_file_alloc(tenant, filp);
+	file = nvmep_file_alloc(ctrl, filp);
 	if (!file)
 		return ERR_PTR(-ENOMEM);
-	file->shift = blocks->shift;
-	file->base = bdev->bd_start_sect >> (blocks->shift - SECTOR_SHIFT);
-	if (file->inode->i_blkbits < file->shift)
-		err = -EINVAL;
-	else
+	err = nvmep_file_place(file, bdev, blocks->shift);
+	if (!err)
 		err = nvmep_file_pin_writable(file);
 	if (!err)
 		return file;
@@ -1107,10 +1269,22 @@ struct nvmep_file *nvmep_file_open(struct nvmep_tenant *tenant,
 }
 
 /**
- * nvmep_file_read_extents() - find the blocks of a window
+ * nvmep_file_add_window() - allow commands of a window
  * @file: pinned
- * @first: first block of the window on the file
- * @count: of the window, not 0; within the file
+ * @tenant: has the window
+ */
+void nvmep_file_add_window(struct nvmep_file *file, struct nvmep_tenant *tenant)
+{
+	file->mediator = tenant->mediator;
+	file->tenant = tenant;
+	file->account = tenant->account;
+}
+
+/**
+ * nvmep_file_read_extents() - find the blocks of a range
+ * @file: pinned
+ * @first: first block of the range on the file
+ * @count: of the range, not 0; within the file
  *
  * First all is written to the disk, that the blocks belong to the file included:
  * the file system may stop at any time, and does not stop commands.
@@ -1140,4 +1314,37 @@ int nvmep_file_read_extents(struct nvmep_file *file, u64 first, u64 count)
 	if (!err)
 		file->pages = pages;
 	return err;
+}
+
+/* --- files without a window ------------------------------------------------ */
+
+/**
+ * nvmep_file_check_extents() - are the blocks where the extents say?
+ * @file: without a window; the caller serialises
+ *
+ * Waits for a change that is under way.
+ *
+ * Return: 0; -ESTALE if they are not, or if that is not known; -EINTR after a fatal
+ * signal.
+ */
+int nvmep_file_check_extents(struct nvmep_file *file)
+{
+	struct inode *inode = file->inode;
+	u64 version;
+	int err;
+
+	if (down_read_killable(&inode->i_rwsem))
+		return -EINTR;
+	version = inode_query_iversion(inode);
+	err = nvmep_file_check_data(file->file);
+	inode_unlock_shared(inode);
+	if (!err && version == file->version)
+		return 0;
+	if (!err)
+		err = filemap_write_and_wait(inode->i_mapping);
+	if (!err)
+		err = nvmep_file_compare(file);
+	if (!err)
+		file->version = version;
+	return err ? -ESTALE : 0;
 }

@@ -30,7 +30,7 @@ FIXTURE_SETUP(files)
 	fake_reset();
 	self->facts = (struct file_facts){
 		.mode = S_IFREG | 0600,
-		.bytes = MIB,
+		.bytes = MIB, .block = 4096,
 		.open_flags = O_RDWR,
 		.magic = EXT4_SUPER_MAGIC,
 		.disk = DISK,
@@ -110,10 +110,17 @@ TEST_F(files, facts_that_prevent_a_window)
 	self->facts = good;
 	self->facts.bytes = 0;
 	EXPECT_EQ(judge(self), NVMEPEER_FILE_EMPTY);
+	self->facts.bytes = 4095;
+	EXPECT_EQ(judge(self), NVMEPEER_FILE_EMPTY);
+	self->facts.bytes = 4096;
+	EXPECT_EQ(judge(self), 0);
 	self->facts = good;
 	self->facts.magic = XFS_SUPER_MAGIC;
-	EXPECT_EQ(judge(self), NVMEPEER_FILE_SYSTEM);
+	EXPECT_EQ(judge(self), 0);
 	EXPECT_STREQ(self->info.file_system, "xfs");
+	self->facts.magic = BTRFS_SUPER_MAGIC;
+	EXPECT_EQ(judge(self), NVMEPEER_FILE_SYSTEM);
+	EXPECT_STREQ(self->info.file_system, "btrfs");
 	self->facts.magic = 0x12345678;
 	EXPECT_EQ(judge(self), NVMEPEER_FILE_SYSTEM);
 	EXPECT_STREQ(self->info.file_system, "0x12345678");

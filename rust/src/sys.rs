@@ -12,6 +12,7 @@ pub const NVME_PEER_FEATURE_RELAY: u32 = 16;
 pub const NVME_PEER_FEATURE_MEDIATED: u32 = 32;
 pub const NVME_PEER_FEATURE_WINDOW: u32 = 128;
 pub const NVME_PEER_FEATURE_BUF_ALLOC: u32 = 256;
+pub const NVME_PEER_FEATURE_EXTENTS: u32 = 512;
 pub const NVME_PEER_FEATURE_KICK: u32 = 1024;
 pub const NVME_PEER_ROUTE_BLOCKERS: u32 = 6;
 pub const NVME_PEER_ROUTE_BY_ADDRESS: u32 = 1;
@@ -129,6 +130,7 @@ pub const NVME_PEER_CMD_BUF_RELEASE: _bindgen_ty_6 = 3;
 pub const NVME_PEER_CMD_BUF_TABLE: _bindgen_ty_6 = 4;
 pub const NVME_PEER_CMD_QP_CREATE: _bindgen_ty_6 = 5;
 pub const NVME_PEER_CMD_BUF_ALLOC: _bindgen_ty_6 = 6;
+pub const NVME_PEER_CMD_EXTENTS: _bindgen_ty_6 = 7;
 pub const NVME_PEER_CMD_QP_EXPORT: _bindgen_ty_6 = 16;
 pub const NVME_PEER_CMD_QP_INFO: _bindgen_ty_6 = 17;
 pub const NVME_PEER_CMD_QP_REARM: _bindgen_ty_6 = 18;
@@ -668,6 +670,80 @@ const _: () = {
     [
         "Offset of field: nvme_peer_buf_alloc::reserved",
     ][::core::mem::offset_of!(nvme_peer_buf_alloc, reserved) - 20usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_extent {
+    pub first: __u64,
+    pub lba: __u64,
+    pub blocks: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of nvme_peer_extent"][::core::mem::size_of::<nvme_peer_extent>() - 24usize];
+    [
+        "Alignment of nvme_peer_extent",
+    ][::core::mem::align_of::<nvme_peer_extent>() - 8usize];
+    [
+        "Offset of field: nvme_peer_extent::first",
+    ][::core::mem::offset_of!(nvme_peer_extent, first) - 0usize];
+    [
+        "Offset of field: nvme_peer_extent::lba",
+    ][::core::mem::offset_of!(nvme_peer_extent, lba) - 8usize];
+    [
+        "Offset of field: nvme_peer_extent::blocks",
+    ][::core::mem::offset_of!(nvme_peer_extent, blocks) - 16usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_extents {
+    pub size: __u32,
+    pub flags: __u32,
+    pub fd: __s32,
+    pub pin_fd: __s32,
+    pub first: __u64,
+    pub blocks: __u64,
+    pub nsid: __u32,
+    pub block_size: __u32,
+    pub count: __u32,
+    pub reserved: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of nvme_peer_extents"][::core::mem::size_of::<nvme_peer_extents>() - 48usize];
+    [
+        "Alignment of nvme_peer_extents",
+    ][::core::mem::align_of::<nvme_peer_extents>() - 8usize];
+    [
+        "Offset of field: nvme_peer_extents::size",
+    ][::core::mem::offset_of!(nvme_peer_extents, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_extents::flags",
+    ][::core::mem::offset_of!(nvme_peer_extents, flags) - 4usize];
+    [
+        "Offset of field: nvme_peer_extents::fd",
+    ][::core::mem::offset_of!(nvme_peer_extents, fd) - 8usize];
+    [
+        "Offset of field: nvme_peer_extents::pin_fd",
+    ][::core::mem::offset_of!(nvme_peer_extents, pin_fd) - 12usize];
+    [
+        "Offset of field: nvme_peer_extents::first",
+    ][::core::mem::offset_of!(nvme_peer_extents, first) - 16usize];
+    [
+        "Offset of field: nvme_peer_extents::blocks",
+    ][::core::mem::offset_of!(nvme_peer_extents, blocks) - 24usize];
+    [
+        "Offset of field: nvme_peer_extents::nsid",
+    ][::core::mem::offset_of!(nvme_peer_extents, nsid) - 32usize];
+    [
+        "Offset of field: nvme_peer_extents::block_size",
+    ][::core::mem::offset_of!(nvme_peer_extents, block_size) - 36usize];
+    [
+        "Offset of field: nvme_peer_extents::count",
+    ][::core::mem::offset_of!(nvme_peer_extents, count) - 40usize];
+    [
+        "Offset of field: nvme_peer_extents::reserved",
+    ][::core::mem::offset_of!(nvme_peer_extents, reserved) - 44usize];
 };
 pub const NVME_PEER_EXPORT_SQ: nvme_peer_export = 0;
 pub const NVME_PEER_EXPORT_CQ: nvme_peer_export = 1;
@@ -2005,6 +2081,13 @@ extern "C" {
         info: *const nvmepeer_file_info,
         obstacle: nvmepeer_file_obstacle,
         explanation: *mut nvmepeer_explanation,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_file_extents(
+        ctrl: *mut nvmepeer,
+        extents: *mut nvme_peer_extents,
         size: usize,
     ) -> ::core::ffi::c_int;
 }

@@ -19,7 +19,8 @@ document_packages=(python3-sphinx)
 # For guests only, added to an existing tree in the same way. udev
 # without its hardware database, which is seven times as large as the rest.
 guest_packages=(udev btrfs-progs xfsprogs)
-guest_package_options=(-o 'DPkg::Options::=--path-exclude=/usr/lib/udev/hwdb.d/*')
+guest_package_options=(-o 'DPkg::Options::=--path-exclude=/usr/lib/udev/hwdb.d/*'
+	-o 'DPkg::Options::=--path-exclude=/usr/lib/*/libicu*' -o 'DPkg::Options::=--path-exclude=/usr/sbin/xfs_scrub*')
 
 # Tools of a few tests, in a separate image: with LLVM, which tracing needs, they would double the
 # size, and neither the demonstration nor a bundle needs them. smartmontools without its service,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Random operations on files of ext4: processes write, map, truncate, punch, rename, unlink,
+ * Random operations on files of ext4 and of XFS: processes write, map, truncate, punch, rename, unlink,
  * defragment, freeze and remount, while peers of mediated queue pairs read and write some of the
  * files by windows. Each block describes itself, and each one that is read is checked: its version
  * is not older than what was complete before the read, and not newer than what was begun after it.
@@ -9,8 +9,8 @@
  *
  * kernels: 7 debug
  * iommu: on
- * timeout: 90
- * arguments: --operations 500
+ * timeout: 120
+ * arguments: --operations 300
  * long-arguments: --operations 100000
  * long-timeout: 7200
  */
@@ -91,6 +91,22 @@ struct shared {
 	atomic_uint frozen;
 	atomic_bool no_windows;
 };
+
+/**
+ * struct file_system - the type of the files' file system
+ * @name: for mount
+ * @make: command that makes one
+ * @check: command that checks it
+ */
+struct file_system {
+	const char *name;
+	const char *make;
+	const char *check;
+};
+
+static const struct file_system ext4 = { "ext4", "mkfs.ext4 -q -F -b 4096 %s", "e2fsck -fn %s >/dev/null 2>&1" };
+static const struct file_system xfs = { "xfs", "mkfs.xfs -qfK %s", "xfs_repair -n %s >/dev/null 2>&1" };
+static const struct file_system *file_system;
 
 static struct shared *shared;
 static struct np_memory memories[PEERS];
@@ -376,8 +392,22 @@ static bool unlink_and_create(uint32_t number)
 	return judge(number, done, "unlink");
 }
 
+/* A copy, and the exchange of its blocks with those of the file, as by xfs_fsr. */
+static bool defragment_xfs(uint32_t number)
+{
+	char line[256];
+	bool done;
+
+	snprintf(line, sizeof(line),
+		 "cp --reflink=never %1$s/f%2$u %1$s/d%2$u && xfs_io -c 'swapext %1$s/d%2$u' %1$s/f%2$u 2>&1 |"
+		 " cmp -s - /dev/null", FOLDER, number);
+	done = !system(line);
+	unlink(path_of(number, "d"));
+	return !is_pinned(&shared->files[number]) || judge(number, done, "defragment");
+}
+
 /* Exchange blocks with a file that has some, as e4defrag does. */
-static bool defragment(uint32_t number)
+static bool defragment_ext4(uint32_t number)
 {
 	struct file *file = &shared->files[number];
 	struct move_extent move = { .len = BLOCKS };
@@ -396,17 +426,34 @@ static bool defragment(uint32_t number)
 	return !is_pinned(file) || judge(number, !result || move.moved_len, "defragment");
 }
 
-/* ext4 has no reflinks; a kernel that has them must refuse this for pinned files. */
+static bool defragment(uint32_t number)
+{
+	return file_system == &xfs ? defragment_xfs(number) : defragment_ext4(number);
+}
+
+/* An inode of XFS that has shared blocks cannot have a window any more: a copy takes its place. */
+static bool replace_by_copy(uint32_t number)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), "cp --reflink=never %1$s/f%2$u %1$s/g%2$u && mv %1$s/g%2$u %1$s/f%2$u",
+		 FOLDER, number);
+	return !system(line) || wrong("copy", number, 0, 0);
+}
+
+/* Not for pinned files. ext4 has no reflinks. */
 static bool reflink(uint32_t number)
 {
 	int other = open(path_of(number, "r"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	int fd = open_file(number, O_RDWR);
-	bool done = !ioctl(fd, FICLONE, other) || !ioctl(other, FICLONE, fd);
+	bool done = !ioctl(other, FICLONE, fd);
 
 	unlink(path_of(number, "r"));
 	close(other);
 	close(fd);
-	return !done || !is_pinned(&shared->files[number]) || wrong("reflink", number, 0, 0);
+	if (is_pinned(&shared->files[number]) || file_system == &xfs)
+		judge(number, done, "reflink");
+	return !done || replace_by_copy(number);
 }
 
 static bool sync_file(uint32_t number)
@@ -439,7 +486,7 @@ static bool freeze(uint32_t number)
 static bool remount(uint32_t number)
 {
 	/* EBUSY: another process has frozen it. */
-	return !mount(disk, FOLDER, "ext4", MS_REMOUNT | (any(2) ? MS_NOATIME : 0), NULL) || errno == EBUSY ||
+	return !mount(disk, FOLDER, file_system->name, MS_REMOUNT | (any(2) ? MS_NOATIME : 0), NULL) || errno == EBUSY ||
 	       wrong("remount", number, 0, 0);
 }
 
@@ -728,8 +775,8 @@ static int shell(const char *format, const char *argument)
 static bool make_files(void)
 {
 	mkdir(FOLDER, 0700);
-	if (shell("wipefs -aq %s", disk) || shell("mkfs.ext4 -q -F -b 4096 %s", disk) ||
-	    mount(disk, FOLDER, "ext4", 0, NULL))
+	if (shell("wipefs -aq %s", disk) || shell(file_system->make, disk) ||
+	    mount(disk, FOLDER, file_system->name, 0, NULL))
 		return false;
 	for (uint32_t i = 0; i < FILES; i++) {
 		int fd = open_file(i, O_RDWR | O_CREAT);
@@ -781,7 +828,7 @@ static void check_all(uint64_t seed)
 
 	run(seed);
 	verify();
-	snprintf(name, sizeof(name), "each block is what was written last (seed %llu)",
+	snprintf(name, sizeof(name), "%s: each block is what was written last (seed %llu)", file_system->name,
 		 (unsigned long long)seed);
 	ktap_check(!atomic_load(&shared->bad), name);
 	printf("# %u operations, %u windows, %u refused on pinned files, %u reads and %u writes of peers, frozen %u times\n",
@@ -792,22 +839,46 @@ static void check_all(uint64_t seed)
 			unpin_of(number, peer);
 	verify();
 	ktap_check(!umount(FOLDER), "the file system is not in use");
-	ktap_check(!shell("e2fsck -fn %s >/dev/null 2>&1", disk), "the file system is consistent");
-	ktap_check(!mount(disk, FOLDER, "ext4", 0, NULL), "mount again");
+	ktap_check(!shell(file_system->check, disk), "the file system is consistent");
+	ktap_check(!mount(disk, FOLDER, file_system->name, 0, NULL), "mount again");
 	verify();
 	ktap_check(!atomic_load(&shared->bad), "each block is on the disk");
 	umount(FOLDER);
+}
+
+static void run_on(const struct file_system *type, int operations, uint64_t seed)
+{
+	char name[32];
+
+	file_system = type;
+	memset(shared->files, 0, sizeof(shared->files));
+	atomic_store(&shared->left, operations);
+	atomic_store(&shared->stop, false);
+	snprintf(name, sizeof(name), "%s on the namespace", type->name);
+	if (shell("modprobe -q %s", type->name)) {
+		printf("ok %u %s # SKIP not in this kernel\n", ++ktap_count, name);
+		return;
+	}
+	ktap_check(make_files(), name);
+	if (find_windows())
+		ktap_check(true, "windows on files");
+	else if (atomic_load(&shared->no_windows))
+		printf("ok %u windows on files # SKIP the module has windows on block devices only\n",
+		       ++ktap_count);
+	else
+		ktap_check(false, "windows on files");
+	check_all(seed);
 }
 
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1;
 	struct np_ctrl ctrl;
-	int left = 500;
+	int operations = 500;
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (!strcmp(argv[i], "--operations"))
-			left = atoi(argv[i + 1]);
+			operations = atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--seed"))
 			seed = strtoull(argv[i + 1], NULL, 0);
 	}
@@ -818,18 +889,10 @@ int main(int argc, char **argv)
 		ktap_check(false, "open the controller");
 		return ktap_end();
 	}
-	atomic_store(&shared->left, left);
 	snprintf(disk, sizeof(disk), "/dev/nvmep%dn1", ctrl.instance);
 	ktap_check(open_peers(&ctrl), "mediated queue pairs");
-	ktap_check(make_files(), "ext4 on the namespace");
-	if (find_windows())
-		ktap_check(true, "windows on files");
-	else if (atomic_load(&shared->no_windows))
-		printf("ok %u windows on files # SKIP the module has windows on block devices only\n",
-		       ++ktap_count);
-	else
-		ktap_check(false, "windows on files");
-	check_all(seed);
+	run_on(&ext4, operations, seed);
+	run_on(&xfs, operations, seed);
 	close_peers();
 	np_ctrl_close(&ctrl);
 	return ktap_end();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Windows of mediated queue pairs on files of ext4: data of scattered files, what is refused before
- * and while a file is pinned, and what stops commands.
+ * Windows of mediated queue pairs on files of ext4 and XFS: data of scattered files, what is refused
+ * before and while a file is pinned, and what stops commands.
  *
  * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
@@ -27,6 +27,7 @@
 #include <sys/stat.h>
 #include <sys/swap.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,7 +64,36 @@ FIXTURE(files)
 	int file;
 	int other;
 	uint32_t window;
+	struct nvme_peer_extents *extents;
 };
+
+FIXTURE_VARIANT(files)
+{
+	const char *type;
+	const char *make;
+	const char *check;
+	unsigned int flags;
+};
+
+FIXTURE_VARIANT_ADD(files, ext4)
+{
+	.type = "ext4",
+	.make = "mkfs.ext4 -qF -b 4096 -J size=4 -O inline_data -E nodiscard,lazy_itable_init=0 %s",
+	.check = "e2fsck -fn %s >/tmp/np-fsck 2>&1",
+	.flags = FS_EXTENT_FL,
+};
+
+FIXTURE_VARIANT_ADD(files, xfs)
+{
+	.type = "xfs",
+	.make = "mkfs.xfs -qfK --unsupported -m reflink=1 %s",
+	.check = "xfs_repair -n %s >/tmp/np-fsck 2>&1",
+};
+
+static bool is_xfs(const FIXTURE_VARIANT(files) *variant)
+{
+	return !strcmp(variant->type, "xfs");
+}
 
 static int run(const char *format, const char *value)
 {
@@ -87,6 +117,8 @@ static int change_partition(int disk, int operation)
 
 FIXTURE_SETUP(files)
 {
+	if (run("modprobe -q %s", variant->type))
+		SKIP(return, "no %s in this kernel", variant->type);
 	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np1"));
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
@@ -95,9 +127,8 @@ FIXTURE_SETUP(files)
 	ASSERT_LE(0, self->whole);
 	np_partition_remove(self->whole);
 	ASSERT_EQ(0, change_partition(self->whole, BLKPG_ADD_PARTITION));
-	ASSERT_EQ(0, run("mkdir -p " MOUNT " && mkfs.ext4 -qF -b 4096 -J size=4 -O inline_data"
-			 " -E nodiscard,lazy_itable_init=0 %s", self->disk));
-	ASSERT_EQ(0, run("mount -t ext4 %s " MOUNT, self->disk));
+	ASSERT_EQ(0, run(variant->make, self->disk));
+	ASSERT_EQ(0, run("mkdir -p " MOUNT " && mount %s " MOUNT, self->disk));
 	ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
 	self->file = open(DATA, O_RDWR);
 	ASSERT_LE(0, self->file);
@@ -116,7 +147,7 @@ FIXTURE_TEARDOWN(files)
 	if (self->other)
 		close(self->other);
 	EXPECT_EQ(0, run("umount %s", MOUNT));
-	EXPECT_EQ(0, run("e2fsck -fn %s >/tmp/np-fsck 2>&1", self->disk));
+	EXPECT_EQ(0, run(variant->check, self->disk));
 	EXPECT_EQ(0, np_partition_remove(self->whole));
 	close(self->whole);
 	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
@@ -255,11 +286,20 @@ static int still_writable(const char *path)
 	return ret;
 }
 
-static int set_flags(const char *path, unsigned int flags)
+static bool becomes_writable(const char *path)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	while (still_writable(path) && np_now_ms() < end)
+		np_sleep_ms(10);
+	return !still_writable(path);
+}
+
+static int set_flags(const FIXTURE_VARIANT(files) *variant, const char *path, unsigned int flags)
 {
 	int file = open(path, O_RDONLY), ret;
 
-	flags |= FS_EXTENT_FL;
+	flags |= variant->flags;
 	ret = ioctl(file, FS_IOC_SETFLAGS, &flags) ? -errno : 0;
 	close(file);
 	return ret;
@@ -305,17 +345,19 @@ TEST_F(files, attributes_that_are_refused)
 
 	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
 	self->other = file = open(OTHER, O_RDWR);
-	ASSERT_EQ(0, np_make_file(MOUNT "/inline", 20));
-	EXPECT_EQ(-ENODATA, add_path(self, MOUNT "/inline", O_RDWR));
-	ASSERT_EQ(0, set_flags(OTHER, FS_JOURNAL_DATA_FL));
-	EXPECT_EQ(-EMEDIUMTYPE, np_window_add(&self->qp, file, 0, 0, NULL));
-	ASSERT_EQ(0, set_flags(OTHER, 0));
-	EXPECT_EQ(0, still_writable(OTHER));
-	ASSERT_EQ(0, set_flags(OTHER, FS_IMMUTABLE_FL));
+	if (!is_xfs(variant)) {
+		ASSERT_EQ(0, np_make_file(MOUNT "/inline", 20));
+		EXPECT_EQ(-ENODATA, add_path(self, MOUNT "/inline", O_RDWR));
+		ASSERT_EQ(0, set_flags(variant, OTHER, FS_JOURNAL_DATA_FL));
+		EXPECT_EQ(-EMEDIUMTYPE, np_window_add(&self->qp, file, 0, 0, NULL));
+		ASSERT_EQ(0, set_flags(variant, OTHER, 0));
+		EXPECT_EQ(0, still_writable(OTHER));
+	}
+	ASSERT_EQ(0, set_flags(variant, OTHER, FS_IMMUTABLE_FL));
 	EXPECT_EQ(-EPERM, np_window_add(&self->qp, file, 0, 0, NULL));
-	ASSERT_EQ(0, set_flags(OTHER, FS_APPEND_FL));
+	ASSERT_EQ(0, set_flags(variant, OTHER, FS_APPEND_FL));
 	EXPECT_EQ(-EPERM, np_window_add(&self->qp, file, 0, 0, NULL));
-	ASSERT_EQ(0, set_flags(OTHER, 0));
+	ASSERT_EQ(0, set_flags(variant, OTHER, 0));
 	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, NULL));
 }
 
@@ -382,11 +424,14 @@ static int error_of(int ret)
 	return ret < 0 ? errno : 0;
 }
 
-static int move_extent(int file, int donor)
+/* Exchanges blocks of two files. */
+static bool exchange(const FIXTURE_VARIANT(files) *variant, int file, int donor)
 {
 	struct move_extent move = { .donor_fd = (uint32_t)donor, .len = 1 };
 
-	return ioctl(file, EXT4_IOC_MOVE_EXT, &move);
+	if (is_xfs(variant))
+		return !run("xfs_io -c 'swapext " OTHER "' %s 2>&1 | cmp -s - /dev/null", DATA);
+	return !ioctl(file, EXT4_IOC_MOVE_EXT, &move);
 }
 
 static int map_shared(int file, int protection)
@@ -414,15 +459,30 @@ TEST_F(files, changes_of_the_blocks_are_refused)
 	EXPECT_EQ(EPERM, error_of(unlink(DATA)));
 	EXPECT_EQ(EPERM, error_of(rename(OTHER, DATA)));
 	EXPECT_EQ(EPERM, error_of(rename(DATA, OTHER)));
-	EXPECT_NE(0, error_of(move_extent(self->file, donor)));
+	EXPECT_FALSE(exchange(variant, self->file, donor));
+	EXPECT_NE(0, ioctl(self->file, FICLONE, donor));
+	EXPECT_NE(0, ioctl(donor, FICLONE, self->file));
 	EXPECT_EQ(0, read_piece(self));
 	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
-	EXPECT_EQ(0, error_of(move_extent(self->file, donor)));
+	EXPECT_TRUE(exchange(variant, self->file, donor));
 	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
 	EXPECT_EQ(0, map_shared(self->file, PROT_READ | PROT_WRITE));
 	EXPECT_EQ(0, fallocate(self->file, mode, 0, BYTES));
+	EXPECT_EQ(is_xfs(variant) ? 0 : -1, ioctl(donor, FICLONE, self->file));
 	EXPECT_EQ(0, ftruncate(self->file, BYTES));
 	EXPECT_EQ(0, rename(OTHER, DATA));
+}
+
+TEST_F(files, shared_blocks_are_refused)
+{
+	if (!is_xfs(variant))
+		SKIP(return, "ext4 shares no blocks");
+	self->other = open(OTHER, O_RDWR | O_CREAT, 0600);
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, ioctl(self->other, FICLONE, self->file));
+	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, self->file, 0, 0, NULL));
+	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, self->other, 0, 0, NULL));
+	EXPECT_EQ(0, still_writable(OTHER));
 }
 
 TEST_F(files, last_window_releases_the_file)
@@ -567,13 +627,9 @@ static void add_and_wait(int answer)
 
 TEST_F(files, killed_process_releases_the_file)
 {
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-
 	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
 	ASSERT_EQ(0, np_kill_child(add_and_wait));
-	while (still_writable(OTHER) && np_now_ms() < end)
-		np_sleep_ms(10);
-	EXPECT_EQ(0, still_writable(OTHER));
+	EXPECT_TRUE(becomes_writable(OTHER));
 }
 
 /* --- what stops commands -------------------------------------------------- */
@@ -635,12 +691,12 @@ TEST_F(files, immutable_file_takes_no_writes)
 	uint32_t i;
 
 	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, set_flags(DATA, flags[i]));
+		ASSERT_EQ(0, set_flags(variant, DATA, flags[i]));
 		EXPECT_EQ(READ_ONLY, write_piece(self));
 		EXPECT_EQ(0, read_piece(self));
 		ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
 		EXPECT_EQ(NVME_PEER_RIGHT_READ, info.rights);
-		ASSERT_EQ(0, set_flags(DATA, 0));
+		ASSERT_EQ(0, set_flags(variant, DATA, 0));
 		EXPECT_EQ(0, write_piece(self));
 	}
 }
@@ -651,15 +707,44 @@ TEST_F(files, changes_of_attributes_end_nothing)
 	EXPECT_EQ(0, write_piece(self));
 	ASSERT_EQ(0, futimens(self->file, NULL));
 	EXPECT_EQ(0, read_piece(self));
-	ASSERT_EQ(0, ftruncate(self->file, 2 * LENGTH));
-	EXPECT_EQ(0, write_piece(self));
 	EXPECT_EQ(LBA_RANGE, command_on(self, NVMEPEER_OP_READ, LENGTH / NP_BLOCK, 1, 0));
+}
+
+/* Before Linux 6.6 XFS writes back clean blocks of a folio beside dirty ones. */
+static int status_of_tail(const FIXTURE_VARIANT(files) *variant)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname name;
+
+	uname(&name);
+	sscanf(name.release, "%u.%u", &major, &minor);
+	return is_xfs(variant) && (major < 6 || (major == 6 && minor < 6)) ? READ_ONLY : 0;
+}
+
+TEST_F(files, file_may_grow)
+{
+	ASSERT_EQ(0, ftruncate(self->file, 2 * LENGTH));
+	EXPECT_EQ(status_of_tail(variant), write_piece(self));
+	EXPECT_EQ(0, read_piece(self));
+	EXPECT_EQ(LBA_RANGE, command_on(self, NVMEPEER_OP_READ, LENGTH / NP_BLOCK, 1, 0));
+}
+
+TEST_F(files, size_need_not_be_one_of_pages)
+{
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, ftruncate(self->file, LENGTH - 1));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	EXPECT_EQ(status_of_tail(variant), write_piece(self));
+	EXPECT_EQ(0, read_piece(self));
+	EXPECT_EQ(LBA_RANGE, command_on(self, NVMEPEER_OP_READ, LENGTH / NP_BLOCK - PIECE, 1, 0));
 }
 
 /* Data that goes to the journal first is not on its blocks. */
 TEST_F(files, journal_of_data_ends_the_window)
 {
-	ASSERT_EQ(0, set_flags(DATA, FS_JOURNAL_DATA_FL));
+	if (is_xfs(variant))
+		SKIP(return, "XFS does not write data to its log");
+	ASSERT_EQ(0, set_flags(variant, DATA, FS_JOURNAL_DATA_FL));
 	EXPECT_EQ(INVALID_NS, write_piece(self));
 	EXPECT_EQ(INVALID_NS, read_piece(self));
 }
@@ -701,8 +786,15 @@ static int on_second_cpu(pthread_attr_t *attributes, int policy)
 	       pthread_attr_setschedparam(attributes, &parameters);
 }
 
+static int get_extents(FIXTURE_DATA(files) *self, struct nvme_peer_extents *extents)
+{
+	extents->size = sizeof(*extents);
+	extents->fd = self->file;
+	return np_ioctl(self->ctrl.fd, NVME_PEER_EXTENTS, extents);
+}
+
 /*
- * Adds a window while @change is under way: that has checked for the pin, waits for the end of the
+ * Adds a window, or gets the extents, while @change is under way: that has checked for the pin, waits for the end of the
  * freeze, and then for its CPU, which another thread leaves when the file is pinned. Returns what
  * @change does.
  */
@@ -722,7 +814,10 @@ static int add_before_late_change(FIXTURE_DATA(files) *self, void *(*change)(voi
 	if (on_second_cpu(&attributes, SCHED_FIFO) ||
 	    pthread_create(&hog, &attributes, occupy, &leave) || freeze(FITHAW))
 		return -EIO;
-	ret = np_window_add(&self->qp, self->file, 0, 0, &self->window) ?: read_piece(self);
+	if (self->extents)
+		ret = get_extents(self, self->extents);
+	else
+		ret = np_window_add(&self->qp, self->file, 0, 0, &self->window) ?: read_piece(self);
 	atomic_store(&leave, true);
 	pthread_join(hog, NULL);
 	pthread_join(thread, &changed);
@@ -739,7 +834,9 @@ TEST_F(files, fallocate_that_began_before_ends_the_window)
 	for (i = 0; i < 2; i++) {
 		ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
 		ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
-		ASSERT_EQ(0, add_before_late_change(self, changes[i]));
+		/* XFS refuses to make the file shorter when it has moved its blocks. */
+		ASSERT_EQ(i && is_xfs(variant) ? -ETXTBSY : 0,
+			  add_before_late_change(self, changes[i]));
 		EXPECT_EQ(INVALID_NS, read_piece(self));
 		EXPECT_EQ(INVALID_NS, write_piece(self));
 		ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
@@ -952,8 +1049,8 @@ TEST_F(files, those_who_lock_in_turn_do_not_stop_commands)
 
 TEST_F(files, locked_file_is_released_later)
 {
-	int64_t began, end;
 	struct locker locker;
+	int64_t began;
 	pthread_t thread;
 	uint32_t window;
 
@@ -968,10 +1065,126 @@ TEST_F(files, locked_file_is_released_later)
 	EXPECT_GT(began + NP_TIMEOUT_MS / 2, np_now_ms());
 	locker_stop(&locker);
 	pthread_join(thread, NULL);
-	end = np_now_ms() + NP_TIMEOUT_MS;
-	while (still_writable(OTHER) && np_now_ms() < end)
-		np_sleep_ms(10);
-	EXPECT_EQ(0, still_writable(OTHER));
+	EXPECT_TRUE(becomes_writable(OTHER));
+}
+
+/* --- extents without a window ---------------------------------------------- */
+
+/* What the extents say is read from the namespace. */
+static int compare_extents(FIXTURE_DATA(files) *self, const struct nvme_peer_extents *extents)
+{
+	uint8_t *disk = aligned_alloc(NP_PAGE, LENGTH), *file = aligned_alloc(NP_PAGE, LENGTH);
+	uint64_t next = extents->first * NP_BLOCK, end = next + extents->blocks * NP_BLOCK;
+	struct nvme_peer_extent extent;
+	int whole = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDONLY | O_DIRECT), ret = 0;
+
+	while (!ret && read(extents->pin_fd, &extent, sizeof(extent)) == sizeof(extent)) {
+		size_t length = extent.blocks * NP_BLOCK;
+
+		if (extent.first * NP_BLOCK != next || length > LENGTH ||
+		    pread(whole, disk, length, (off_t)(extent.lba * NP_BLOCK)) != (ssize_t)length)
+			ret = -EIO;
+		ret = ret ?: pread_direct(file, (uint32_t)length, next);
+		ret = ret ?: memcmp(disk, file, length) ? -EILSEQ : 0;
+		next += length;
+	}
+	close(whole);
+	free(disk);
+	free(file);
+	return ret ?: next == end ? 0 : -ENODATA;
+}
+
+TEST_F(files, extents_are_those_of_the_file)
+{
+	struct nvme_peer_extents all = { 0 }, some = { .first = 3, .blocks = 2 * PIECE };
+	struct nvme_peer_extent extents[PIECES + 1];
+
+	ASSERT_EQ(0, get_extents(self, &all));
+	EXPECT_EQ(LENGTH / NP_BLOCK, all.blocks);
+	EXPECT_EQ(PIECES, all.count);
+	EXPECT_EQ(1, all.nsid);
+	EXPECT_EQ(NP_BLOCK, all.block_size);
+	EXPECT_EQ(0, compare_extents(self, &all));
+	EXPECT_EQ((ssize_t)(PIECES * sizeof(*extents)), pread(all.pin_fd, extents, sizeof(extents), 0));
+	EXPECT_EQ((ssize_t)sizeof(*extents), pread(all.pin_fd, extents, 2 * sizeof(*extents) - 1,
+						   (PIECES - 1) * sizeof(*extents)));
+	EXPECT_EQ(LENGTH / NP_BLOCK, extents[0].first + extents[0].blocks);
+	EXPECT_EQ(0, pread(all.pin_fd, extents, sizeof(extents), PIECES * sizeof(*extents)));
+	EXPECT_EQ(EINVAL, error_of((int)pread(all.pin_fd, extents, sizeof(*extents), 1)));
+	EXPECT_EQ(EINVAL, error_of((int)pread(all.pin_fd, extents, sizeof(*extents) - 1, 0)));
+	EXPECT_EQ(EFAULT, error_of((int)pread(all.pin_fd, (void *)(uintptr_t)self->whole, sizeof(*extents), 0)));
+	ASSERT_EQ(0, get_extents(self, &some));
+	EXPECT_EQ(0, compare_extents(self, &some));
+	close(all.pin_fd);
+	close(some.pin_fd);
+}
+
+TEST_F(files, extents_pin_the_file)
+{
+	struct nvme_peer_extents extents = { 0 };
+	struct nvme_peer_extent extent;
+
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, get_extents(self, &extents));
+	EXPECT_EQ(ETXTBSY, error_of(pwrite(self->file, "x", 1, 0)));
+	/* A change of attributes is none of blocks. */
+	ASSERT_EQ(0, fchmod(self->file, 0640));
+	EXPECT_EQ((ssize_t)sizeof(extent), pread(extents.pin_fd, &extent, sizeof(extent), 0));
+	close(extents.pin_fd);
+	EXPECT_TRUE(becomes_writable(DATA));
+}
+
+TEST_F(files, extents_of_bad_requests)
+{
+	const struct nvme_peer_extents good = { 0 };
+	struct nvme_peer_extents bad = good;
+	int file = self->file;
+
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	bad.flags = 1;
+	EXPECT_EQ(-EINVAL, get_extents(self, &bad));
+	bad = good;
+	bad.reserved = 1;
+	EXPECT_EQ(-EINVAL, get_extents(self, &bad));
+	bad = good;
+	bad.first = LENGTH / NP_BLOCK + 1;
+	EXPECT_EQ(-ERANGE, get_extents(self, &bad));
+	bad.first = LENGTH / NP_BLOCK;
+	EXPECT_EQ(-EINVAL, get_extents(self, &bad));
+	bad.first = 1;
+	bad.blocks = ~0ULL;
+	EXPECT_EQ(-ERANGE, get_extents(self, &bad));
+	self->file = self->whole;
+	bad = good;
+	EXPECT_EQ(-ENOTBLK, get_extents(self, &bad));
+	self->file = -1;
+	EXPECT_EQ(-EBADF, get_extents(self, &bad));
+	self->file = file;
+	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+}
+
+/* A program that has read blocks of a file finds out that they need not have been its data. */
+TEST_F(files, extents_that_changed_are_stale)
+{
+	void *(*const changes[])(void *) = { punch, collapse };
+	struct nvme_peer_extents extents;
+	struct nvme_peer_extent extent;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+		ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
+		extents = (struct nvme_peer_extents){ 0 };
+		self->extents = &extents;
+		ASSERT_EQ(i && is_xfs(variant) ? -ETXTBSY : 0,
+			  add_before_late_change(self, changes[i]));
+		EXPECT_EQ(ESTALE, error_of((int)pread(extents.pin_fd, &extent, sizeof(extent), 0)));
+		EXPECT_EQ(ESTALE, error_of((int)pread(extents.pin_fd, &extent, sizeof(extent), 0)));
+		close(extents.pin_fd);
+		ASSERT_TRUE(becomes_writable(DATA));
+		if (!i)
+			ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, PIECE, &self->window));
+	}
 }
 
 /* --- resets --------------------------------------------------------------- */

@@ -49,8 +49,6 @@
  * Numbers 0x00 to 0x0f are ioctls of the controller node, 0x10 to 0x1f ioctls
  * of the queue pair file, 0x20 to 0x2f io_uring commands of the controller
  * node.
- *
- * Reserved, and ENOTTY until it exists: 0x07 EXTENTS.
  */
 #define NVME_PEER_TYPE	0xBB
 
@@ -62,6 +60,7 @@ enum {
 	NVME_PEER_CMD_BUF_TABLE,
 	NVME_PEER_CMD_QP_CREATE,
 	NVME_PEER_CMD_BUF_ALLOC,
+	NVME_PEER_CMD_EXTENTS,
 	NVME_PEER_CMD_QP_EXPORT = 0x10,
 	NVME_PEER_CMD_QP_INFO,
 	NVME_PEER_CMD_QP_REARM,
@@ -158,7 +157,7 @@ enum nvme_peer_ctrl_state {
 	NVME_PEER_CTRL_DEAD = 4,
 };
 
-/* nvme_peer_info.features.  Reserved: bits 6 SERVED, 9 EXTENTS. */
+/* nvme_peer_info.features.  Reserved: bit 6 SERVED. */
 #define NVME_PEER_FEATURE_DIRECT	(1ULL << 0)	/* NVME_PEER_MODE_DIRECT */
 #define NVME_PEER_FEATURE_BUF_RINGS	(1ULL << 1)	/* rings in imported buffers */
 #define NVME_PEER_FEATURE_BUF_IO	(1ULL << 2)	/* NVME_PEER_URING_CMD_IO */
@@ -167,6 +166,7 @@ enum nvme_peer_ctrl_state {
 #define NVME_PEER_FEATURE_MEDIATED	(1ULL << 5)	/* NVME_PEER_MODE_MEDIATED */
 #define NVME_PEER_FEATURE_WINDOW	(1ULL << 7)	/* NVME_PEER_WINDOW_ADD */
 #define NVME_PEER_FEATURE_BUF_ALLOC	(1ULL << 8)	/* NVME_PEER_BUF_ALLOC */
+#define NVME_PEER_FEATURE_EXTENTS	(1ULL << 9)	/* NVME_PEER_EXTENTS */
 #define NVME_PEER_FEATURE_KICK		(1ULL << 10)	/* NVME_PEER_QP_KICK */
 
 /**
@@ -731,6 +731,86 @@ struct nvme_peer_buf_alloc {
 #define NVME_PEER_BUF_ALLOC	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_ALLOC)
 
 /**
+ * struct nvme_peer_extent - contiguous blocks of a file
+ * @first: the first block, on the file
+ * @lba: the same block, on the namespace
+ * @blocks: number of blocks
+ */
+struct nvme_peer_extent {
+	__aligned_u64 first;
+	__aligned_u64 lba;
+	__aligned_u64 blocks;
+};
+
+/**
+ * struct nvme_peer_extents - ioctl(NVME_PEER_EXTENTS), controller node
+ * @size: sizeof(struct nvme_peer_extents)
+ * @flags: must be 0
+ * @fd: in: regular file that the caller has opened for reading and writing, as for
+ *	NVME_PEER_WINDOW_ADD
+ * @pin_fd: out: a file, close-on-exec, whose contents are struct nvme_peer_extent
+ * @first: in: first block of the range on the file
+ * @blocks: in: number of blocks, 0 for all from @first on; out: the number
+ * @nsid: out: the namespace
+ * @block_size: out: bytes of a block
+ * @count: out: number of extents: blocks that are contiguous on the namespace
+ * @reserved: must be 0
+ *
+ * For peers that read a file by queue pairs in NVME_PEER_MODE_DIRECT or
+ * NVME_PEER_MODE_RELAY.  The file is written to the disk first.  Until @pin_fd is
+ * closed, its blocks stay where they are, as by NVME_PEER_WINDOW_ADD, and must only
+ * be read.
+ *
+ * The extents are read by read() and pread() of whole structures.  If fallocate() or
+ * an exchange of extents began before, or a loop device on the file discards blocks,
+ * they may change nevertheless: each read compares them first.  What a peer read before
+ * is data of the file if a later read of the extents succeeds.
+ *
+ * A read fails with ESTALE, and so do all later ones, if blocks of the file have changed
+ * or could not be compared; with EINVAL if its position is not a multiple of the
+ * structure or its length less than one.
+ *
+ * Errors:
+ * EBADF: @fd is not an open file.
+ * EINVAL: @flags or @reserved is not 0, the range is empty, a partition does not begin
+ *   at a block, or a block of the file system is smaller than one of the disk.
+ * ENOTBLK: It is not a regular file of ext4 or XFS.
+ * ETXTBSY: The file is in use as swap space.
+ * ERANGE: The range exceeds the file.
+ * EXDEV: The disk of the file system is not on this controller.
+ * EMEDIUMTYPE: The namespace has metadata or protection information; or the blocks of
+ *   the file do not hold its bytes, as for NVME_PEER_WINDOW_ADD.
+ * ENODATA: The range has a hole or an unwritten extent, or the data is inline: write
+ *   zeroes to it first.  Or a file of XFS shares blocks, or did: copy it.
+ * EBUSY: A process has mapped the file for shared writes: unmap it.
+ * EFBIG: The range has more than 262143 extents: copy the file, or pin parts of it.
+ * ENOBUFS: The memory for the extents exceeds RLIMIT_MEMLOCK.
+ * EACCES: The file is not open for writing, or the caller neither owns it nor has
+ *   CAP_LEASE.
+ * EROFS: The file system is read-only.
+ * EPERM: The file is immutable or append-only.
+ * EIO: The file could not be written to the disk.
+ * EINTR: The process was killed.
+ * EAGAIN: I/O of the namespace is held, as during Format NVM.
+ * EMFILE: The process has too many open files.
+ * ESHUTDOWN: The driver is being unbound.
+ */
+struct nvme_peer_extents {
+	__u32 size;
+	__u32 flags;
+	__s32 fd;
+	__s32 pin_fd;
+	__aligned_u64 first;
+	__aligned_u64 blocks;
+	__u32 nsid;
+	__u32 block_size;
+	__u32 count;
+	__u32 reserved;
+};
+
+#define NVME_PEER_EXTENTS	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_EXTENTS)
+
+/**
  * enum nvme_peer_export - object of a queue pair that is exported as a dma-buf
  * @NVME_PEER_EXPORT_SQ: the submission ring, if it is in host memory
  * @NVME_PEER_EXPORT_CQ: the completion ring, if it is in host memory
@@ -1008,8 +1088,8 @@ enum nvme_peer_rights {
  * @size: sizeof(struct nvme_peer_window_add)
  * @flags: must be 0
  * @fd: in: block device that the caller has opened: a namespace of this
- *	controller or one of its partitions; or a regular file of ext4 on one of
- *	these.  The window holds the open file
+ *	controller or one of its partitions; or a regular file of ext4 or XFS on
+ *	one of these.  The window holds the open file
  * @id: out: ID of the window: commands carry it as namespace ID
  * @first: in: first block of the window on the device or file
  * @blocks: in: number of blocks, 0 for all from @first on; out: the number
@@ -1041,8 +1121,10 @@ enum nvme_peer_rights {
  * reach over several extents.  While the file system is frozen, commands that
  * write complete with Namespace Not Ready, without Do Not Retry; while it is
  * read-only or the file is immutable or append-only, with Attempted Write to Read
- * Only Range.  If fallocate() began before and changes the blocks nevertheless, or
- * a loop device on the file discards them, the commands of the window fail with
+ * Only Range; before Linux 6.6 also on XFS, if the size of the file is no multiple of
+ * the page size and of its blocks, or has grown.  If fallocate() or an exchange of
+ * extents began before and changes the blocks nevertheless, or a loop device on the file
+ * discards them, the commands of the window fail with
  * Invalid Namespace or Format.
  *
  * The ID has a slot in its lower half and an epoch in its upper half.  The slot
@@ -1052,16 +1134,17 @@ enum nvme_peer_rights {
  * EBADF: @fd is not an open file.
  * EINVAL: @flags is not 0, the range is empty, a partition does not begin at a
  *   block, or a block of the file system is smaller than one of the disk.
- * ENOTBLK: The file is neither a block device nor a regular file of ext4: other
- *   file systems need a served queue pair.
+ * ENOTBLK: The file is neither a block device nor a regular file of ext4 or XFS:
+ *   other file systems need a served queue pair.
  * ETXTBSY: The device or file is in use as swap space.
  * ERANGE: The range exceeds the device or file.
  * EXDEV: The device, or that of the file system, is not on this controller.
  * EMEDIUMTYPE: The namespace has metadata or protection information, or no block
  *   I/O; or the blocks of the file do not hold its bytes: it is encrypted,
- *   compressed, DAX, or has verity or journalled data.
+ *   compressed, DAX, on the realtime device of XFS, or has verity or journalled
+ *   data.
  * ENODATA: The range has a hole or an unwritten extent, or the data is inline:
- *   write zeroes to it first.
+ *   write zeroes to it first.  Or a file of XFS shares blocks, or did: copy it.
  * EBUSY: A process has mapped the file for shared writes: unmap it.
  * EFBIG: The range has more than 262143 extents: copy the file, or add several
  *   windows.
