@@ -211,7 +211,8 @@ void stat_print(FILE *out, const struct stat_sample *sample, bool is_interval)
 	if (!sample->queues)
 		fputs("queues: not readable: " DEBUG " requires root and a mounted debugfs\n", out);
 	print_rows(out, sample, sample->queues, sample->count, disk_headings, is_interval);
-	fputs("Commands of peers are counted in mediated mode only, by tenant; nvme-peer smart counts all.\n", out);
+	fputs("Commands of peers are counted in mediated mode only, by tenant; nvme-peer smart counts all.\n",
+	      out);
 }
 
 static void show_sample(struct report *report, const struct stat_sample *sample,

@@ -29,7 +29,7 @@
  * @file: const: pinned
  */
 struct nvmep_extents {
-	struct mutex lock;
+	struct mutex lock;	/* comparison of @file */
 	bool stale;
 	struct nvmep_file *file;
 };
@@ -89,14 +89,15 @@ static ssize_t nvmep_extents_read(struct file *filp, char __user *user,
 	struct nvmep_extents *extents = filp->private_data;
 	struct nvme_peer_extent __user *to = (void __user *)user;
 	u64 index = *position / sizeof(*to);
+	u64 end = min_t(u64, nvmep_extents_count(extents),
+			index + length / sizeof(*to));
 	u32 count = 0;
 	int err;
 
 	if (*position % sizeof(*to) || length < sizeof(*to))
 		return -EINVAL;
 	err = nvmep_extents_check(extents);
-	for (; !err && count < length / sizeof(*to) &&
-	       index < nvmep_extents_count(extents); count++, index++) {
+	for (; !err && index < end; count++, index++) {
 		err = nvmep_extents_copy(extents, index, &to[count]);
 		cond_resched();
 	}

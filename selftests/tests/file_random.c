@@ -104,7 +104,9 @@ struct file_system {
 	const char *check;
 };
 
-static const struct file_system ext4 = { "ext4", "mkfs.ext4 -q -F -b 4096 %s", "e2fsck -fn %s >/dev/null 2>&1" };
+static const struct file_system ext4 = {
+	"ext4", "mkfs.ext4 -q -F -b 4096 %s", "e2fsck -fn %s >/dev/null 2>&1"
+};
 static const struct file_system xfs = { "xfs", "mkfs.xfs -qfK %s", "xfs_repair -n %s >/dev/null 2>&1" };
 static const struct file_system *file_system;
 
@@ -486,8 +488,8 @@ static bool freeze(uint32_t number)
 static bool remount(uint32_t number)
 {
 	/* EBUSY: another process has frozen it. */
-	return !mount(disk, FOLDER, file_system->name, MS_REMOUNT | (any(2) ? MS_NOATIME : 0), NULL) || errno == EBUSY ||
-	       wrong("remount", number, 0, 0);
+	return !mount(disk, FOLDER, file_system->name, MS_REMOUNT | (any(2) ? MS_NOATIME : 0), NULL) ||
+	       errno == EBUSY || wrong("remount", number, 0, 0);
 }
 
 /* --- windows ---------------------------------------------------------------------- */

@@ -320,6 +320,19 @@ TEST_F(files, holes_and_unwritten_extents_are_refused)
 	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, PIECE, NULL));
 }
 
+/* The blocks around it are where they would be without it. */
+TEST_F(files, hole_in_the_middle_is_refused)
+{
+	int file, mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	self->other = file = open(OTHER, O_RDWR);
+	ASSERT_EQ(1, np_count_extents(file));
+	ASSERT_EQ(0, fallocate(file, mode, LENGTH / 2, BYTES));
+	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, LENGTH / 2 / NP_BLOCK, NULL));
+}
+
 TEST_F(files, other_files_are_refused)
 {
 	struct np_ctrl ctrl;
@@ -1112,7 +1125,8 @@ TEST_F(files, extents_are_those_of_the_file)
 	EXPECT_EQ(0, pread(all.pin_fd, extents, sizeof(extents), PIECES * sizeof(*extents)));
 	EXPECT_EQ(EINVAL, error_of((int)pread(all.pin_fd, extents, sizeof(*extents), 1)));
 	EXPECT_EQ(EINVAL, error_of((int)pread(all.pin_fd, extents, sizeof(*extents) - 1, 0)));
-	EXPECT_EQ(EFAULT, error_of((int)pread(all.pin_fd, (void *)(uintptr_t)self->whole, sizeof(*extents), 0)));
+	EXPECT_EQ(EFAULT, error_of((int)pread(all.pin_fd, (void *)(uintptr_t)self->whole, sizeof(*extents),
+					      0)));
 	ASSERT_EQ(0, get_extents(self, &some));
 	EXPECT_EQ(0, compare_extents(self, &some));
 	close(all.pin_fd);
