@@ -138,6 +138,11 @@ int np_gpu_run(int gpu, uint32_t program, uint32_t threads, const void *paramete
 	return job < 0 ? job : np_gpu_wait(gpu, job, JOB_TIMEOUT_MS, result);
 }
 
+static bool is_mediated(void)
+{
+	return np_qp_mode() == NVME_PEER_MODE_MEDIATED;
+}
+
 static int memory_import(struct np_gpu_memory *memory, int ctrl_fd)
 {
 	uint32_t count = (uint32_t)(memory->size / NP_PAGE);
@@ -219,7 +224,7 @@ static int memory_open(struct np_gpu_memory *memory, int gpu, int ctrl_fd, uint6
 {
 	int ret = np_gpu_memory_open(memory, gpu, size);
 
-	return ret ?: np_as_tenant() ? 0 : memory_import(memory, ctrl_fd);
+	return ret ?: is_mediated() ? 0 : memory_import(memory, ctrl_fd);
 }
 
 #define READ_MS		"/sys/module/nvme_peer/parameters/mediated_read_ms"
@@ -438,7 +443,7 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 	int ret;
 
 	np_gpu_qp_clear(qp);
-	if (np_as_tenant())
+	if (is_mediated())
 		flags |= NP_GPU_HOST_RINGS;
 	plan(&at, ctrl, entries);
 	qp->gpu = np_gpu_open();
@@ -451,7 +456,7 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 	if (ret)
 		goto fail;
 	qp->qp_fd = qp->create.qp_fd;
-	if (np_as_tenant())
+	if (is_mediated())
 		ret = become_tenant(qp, ctrl->fd);
 	ret = ret ?: give_doorbell(qp, flags) ?:
 	      give_rings(qp, &at, flags) ?:
