@@ -107,11 +107,20 @@ static ssize_t nvmep_extents_read(struct file *filp, char __user *user,
 	return count * sizeof(*to);
 }
 
+static loff_t nvmep_extents_llseek(struct file *filp, loff_t offset, int whence)
+{
+	const struct nvmep_extents *extents = filp->private_data;
+	loff_t size = (loff_t)nvmep_extents_count(extents) *
+		      sizeof(struct nvme_peer_extent);
+
+	return fixed_size_llseek(filp, offset, whence, size);
+}
+
 static const struct file_operations nvmep_extents_fops = {
 	.owner = THIS_MODULE,
 	.read = nvmep_extents_read,
 	.release = nvmep_extents_release,
-	.llseek = default_llseek,
+	.llseek = nvmep_extents_llseek,
 };
 
 /* By subtraction: the caller chose the values. */
@@ -135,7 +144,7 @@ static struct nvmep_file *nvmep_extents_open(struct nvmep_ctrl *ctrl,
 
 	if (!filp)
 		return ERR_PTR(-EBADF);
-	file = nvmep_file_open(ctrl, filp, &blocks);
+	file = nvmep_file_open(ctrl, filp, false, &blocks);
 	fput(filp);
 	if (IS_ERR(file))
 		return file;

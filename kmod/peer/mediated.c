@@ -221,7 +221,8 @@ static int nvmep_window_open_file(struct nvmep_tenant *tenant,
 	struct nvmep_file *file;
 	int err;
 
-	file = nvmep_file_open(tenant->qp->ctrl, window->file, &window->blocks);
+	file = nvmep_file_open(tenant->qp->ctrl, window->file, true,
+			       &window->blocks);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	nvmep_file_add_window(file, tenant);

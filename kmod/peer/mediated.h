@@ -126,7 +126,7 @@ struct nvmep_extent {
  * @mediator: const: exists as long as @ctrl; NULL without a window
  * @tenant: const: exists as long as the window
  * @account: const: of @tenant; exists longer while @verify is queued
- * @cred: const, reference: of the process that has added the window
+ * @cred: const, reference: of the process that has added the window or pinned it
  * @file: const, reference: keeps the file system mounted
  * @inode: const: of @file
  * @pin: const: NULL if it could not be pinned
@@ -532,7 +532,7 @@ void nvmep_tenant_lose_cached(struct nvmep_tenant *tenant);
 
 /* window_file.c */
 struct nvmep_file *nvmep_file_open(struct nvmep_ctrl *ctrl, struct file *filp,
-				   struct nvmep_blocks *blocks);
+				   bool write, struct nvmep_blocks *blocks);
 void nvmep_file_add_window(struct nvmep_file *file, struct nvmep_tenant *tenant);
 int nvmep_file_read_extents(struct nvmep_file *file, u64 first, u64 count);
 int nvmep_file_check_extents(struct nvmep_file *file);

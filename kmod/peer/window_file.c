@@ -1135,15 +1135,20 @@ static int nvmep_file_check_attributes(const struct file *filp)
 	return nvmep_file_check_data(filp);
 }
 
-/* Only the first window changes the time stamps, which others are compared for. */
-static struct nvmep_pin *nvmep_pin_get(struct file *filp)
+/*
+ * As a write() would, a window removes privileges.  Only the first one changes the
+ * time stamps, which others are compared for.
+ */
+static struct nvmep_pin *nvmep_pin_get(struct file *filp, bool write)
 {
-	struct nvmep_pin *pin = nvmep_pin_join(file_inode(filp));
+	struct nvmep_pin *pin;
 
+	if (write && file_remove_privs(filp))
+		return ERR_PTR(-EIO);
+	pin = nvmep_pin_join(file_inode(filp));
 	if (pin)
 		return pin;
-	/* As a write() would. */
-	if (file_modified(filp))
+	if (write && file_update_time(filp))
 		return ERR_PTR(-EIO);
 	return nvmep_pin_create(filp);
 }
@@ -1152,7 +1157,7 @@ static struct nvmep_pin *nvmep_pin_get(struct file *filp)
  * write() and fallocate() fail from now on.  A file may grow: then the file system
  * writes to the block that the end is in.
  */
-static int nvmep_file_pin_locked(struct nvmep_file *file)
+static int nvmep_file_pin_locked(struct nvmep_file *file, bool write)
 {
 	struct inode *inode = file->inode;
 	struct nvmep_pin *pin;
@@ -1160,7 +1165,7 @@ static int nvmep_file_pin_locked(struct nvmep_file *file)
 
 	if (err)
 		return err;
-	pin = nvmep_pin_get(file->file);
+	pin = nvmep_pin_get(file->file, write);
 	if (IS_ERR(pin))
 		return PTR_ERR(pin);
 	file->pin = pin;
@@ -1170,25 +1175,25 @@ static int nvmep_file_pin_locked(struct nvmep_file *file)
 	return 0;
 }
 
-static int nvmep_file_pin(struct nvmep_file *file)
+static int nvmep_file_pin(struct nvmep_file *file, bool write)
 {
 	int err;
 
 	if (down_write_killable(&file->inode->i_rwsem))
 		return -EINTR;
-	err = nvmep_file_pin_locked(file);
+	err = nvmep_file_pin_locked(file, write);
 	inode_unlock(file->inode);
 	return err;
 }
 
 /* Waits while the file system is frozen. */
-static int nvmep_file_pin_writable(struct nvmep_file *file)
+static int nvmep_file_pin_mounted(struct nvmep_file *file, bool write)
 {
 	int err = mnt_want_write_file(file->file);
 
 	if (err)
 		return err;
-	err = nvmep_file_pin(file);
+	err = nvmep_file_pin(file, write);
 	mnt_drop_write_file(file->file);
 	return err;
 }
@@ -1233,6 +1238,7 @@ static int nvmep_file_place(struct nvmep_file *file,
  * nvmep_file_open() - pin a file of ext4 or XFS
  * @ctrl: controller of the disk that it is on
  * @filp: regular file
+ * @write: for commands that may write
  * @blocks: out: the namespace
  *
  * The extents are read by nvmep_file_read_extents().
@@ -1241,7 +1247,7 @@ static int nvmep_file_place(struct nvmep_file *file,
  * nvme_peer_window_add.
  */
 struct nvmep_file *nvmep_file_open(struct nvmep_ctrl *ctrl, struct file *filp,
-				   struct nvmep_blocks *blocks)
+				   bool write, struct nvmep_blocks *blocks)
 {
 	struct block_device *bdev;
 	struct nvmep_file *file;
@@ -1261,7 +1267,7 @@ struct nvmep_file *nvmep_file_open(struct nvmep_ctrl *ctrl, struct file *filp,
 		return ERR_PTR(-ENOMEM);
 	err = nvmep_file_place(file, bdev, blocks->shift);
 	if (!err)
-		err = nvmep_file_pin_writable(file);
+		err = nvmep_file_pin_mounted(file, write);
 	if (!err)
 		return file;
 	nvmep_file_put(file);
@@ -1330,13 +1336,17 @@ int nvmep_file_read_extents(struct nvmep_file *file, u64 first, u64 count)
 int nvmep_file_check_extents(struct nvmep_file *file)
 {
 	struct inode *inode = file->inode;
+	const struct cred *own;
 	u64 version;
 	int err;
 
 	if (down_read_killable(&inode->i_rwsem))
 		return -EINTR;
 	version = inode_query_iversion(inode);
+	/* The reader may have been given the extents only. */
+	own = override_creds(file->cred);
 	err = nvmep_file_check_data(file->file);
+	revert_creds(own);
 	inode_unlock_shared(inode);
 	if (!err && version == file->version)
 		return 0;

@@ -374,16 +374,22 @@ TEST_F(files, attributes_that_are_refused)
 	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, NULL));
 }
 
-/* Of those that a change of the effective user has cleared. */
-static int raise_capability(unsigned int capability)
+static int change_capability(unsigned int capability, bool effective)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
 
 	if (syscall(SYS_capget, &header, data))
 		return -errno;
-	data[0].effective |= 1U << capability;
+	data[0].effective &= ~(1U << capability);
+	data[0].effective |= (uint32_t)effective << capability;
 	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+/* Of those that a change of the effective user has cleared. */
+static int raise_capability(unsigned int capability)
+{
+	return change_capability(capability, true);
 }
 
 TEST_F(files, file_of_another_owner_is_refused)
@@ -1138,14 +1144,41 @@ TEST_F(files, extents_pin_the_file)
 	struct nvme_peer_extents extents = { 0 };
 	struct nvme_peer_extent extent;
 
+	struct stat before, after;
+
 	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, fstat(self->file, &before));
+	np_sleep_ms(50);
 	ASSERT_EQ(0, get_extents(self, &extents));
+	/* It will only be read. */
+	ASSERT_EQ(0, fstat(self->file, &after));
+	EXPECT_EQ(0, memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)));
+	EXPECT_EQ((off_t)(PIECES * sizeof(extent)), lseek(extents.pin_fd, 0, SEEK_END));
 	EXPECT_EQ(ETXTBSY, error_of(pwrite(self->file, "x", 1, 0)));
 	/* A change of attributes is none of blocks. */
 	ASSERT_EQ(0, fchmod(self->file, 0640));
 	EXPECT_EQ((ssize_t)sizeof(extent), pread(extents.pin_fd, &extent, sizeof(extent), 0));
 	close(extents.pin_fd);
 	EXPECT_TRUE(becomes_writable(DATA));
+}
+
+/* As write() does, also for a file that something else has pinned. */
+TEST_F(files, each_window_removes_privileges)
+{
+	struct nvme_peer_extents extents = { 0 };
+	struct stat after;
+
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, get_extents(self, &extents));
+	ASSERT_EQ(0, fchown(self->file, 1000, 1000));
+	ASSERT_EQ(0, fchmod(self->file, 04755));
+	ASSERT_EQ(0, change_capability(CAP_FSETID, false));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	ASSERT_EQ(0, raise_capability(CAP_FSETID));
+	ASSERT_EQ(0, fstat(self->file, &after));
+	EXPECT_EQ(0755, after.st_mode & 07777);
+	EXPECT_EQ(0, write_piece(self));
+	close(extents.pin_fd);
 }
 
 TEST_F(files, extents_of_bad_requests)

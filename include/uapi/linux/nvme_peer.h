@@ -8,7 +8,7 @@
  * resets; the entries of a queue pair belong to one generation.
  *
  * The controller's device node /dev/nvmepX takes the ioctls NVME_PEER_INFO to
- * NVME_PEER_BUF_ALLOC.  NVME_PEER_QP_CREATE returns a queue pair file, which
+ * NVME_PEER_EXTENTS.  NVME_PEER_QP_CREATE returns a queue pair file, which
  * takes the ioctls NVME_PEER_QP_EXPORT to NVME_PEER_QP_SEAL, read() and
  * poll().  Closing the last reference to a queue pair file destroys the queue
  * pair.  poll() of the controller node reports EPOLLIN while the controller is
@@ -792,7 +792,7 @@ struct nvme_peer_extent {
  * EIO: The file could not be written to the disk.
  * EINTR: The process was killed.
  * EAGAIN: I/O of the namespace is held, as during Format NVM.
- * EMFILE: The process has too many open files.
+ * EMFILE, ENFILE: The process or the system has too many open files.
  * ESHUTDOWN: The driver is being unbound.
  */
 struct nvme_peer_extents {
