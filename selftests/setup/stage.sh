@@ -17,7 +17,7 @@ fetched_by() {
 	sources) echo "the kernel's source, 165 MB; keeps 2 MB of it" ;;
 	compiler-c++) echo "g++, 15 MB" ;;
 	kernel-*) echo "a kernel with modules and headers, 80 to 130 MB" ;;
-	guest-packages) echo "udev, 3 MB" ;;
+	guest-packages) echo "udev, xfsprogs and btrfs-progs, 20 MB" ;;
 	tool-packages) echo "perf, bpftrace, smartctl and libblkio, 71 MB" ;;
 	checkers) echo "clang, Coccinelle and other checkers, 255 MB" ;;
 	documents) echo "Sphinx, 20 MB" ;;
