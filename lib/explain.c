@@ -69,6 +69,12 @@ static const struct {
 #define MEMLOCK "raise the limit (ulimit -l, LimitMEMLOCK= of a systemd unit), release buffers not in use, or run with CAP_IPC_LOCK"
 #define ONLY_MEDIATED "use a queue pair in NVME_PEER_MODE_MEDIATED"
 #define SEALED "add windows and buffers before nvmepeer_qp_seal()"
+#define END_SWAP "end the use as swap space first (swapoff)"
+#define WRITE_ZEROS "write zeros to the file first (nvme-peer file prepare), or copy it (cp --reflink=never)"
+#define UNMAP_FILE "unmap the file in all processes (fuser -m names them)"
+#define EXTENT_MEMORY "raise RLIMIT_MEMLOCK (ulimit -l), or copy the file to free space"
+#define REMOUNT "mount -o remount,rw"
+#define RETRY_LATER "retry when the command has completed"
 #define LOG "see the kernel log for the status that the controller returned"
 #define NO_NODE "the node does not exist"
 #define NO_URING "the kernel has no io_uring"
@@ -172,50 +178,46 @@ static const struct advice {
 	{ CALL_WINDOW_ADD, EBADF, NULL, "open the block device or file first" },
 	{ CALL_WINDOW_ADD, EACCES, NULL,
 	  "open the block device or file with O_RDWR, a file as its owner" },
-	{ CALL_WINDOW_ADD, ETXTBSY, NULL, "end the use as swap space first (swapoff)" },
+	{ CALL_WINDOW_ADD, ETXTBSY, NULL, END_SWAP },
 	{ CALL_WINDOW_ADD, ENOTBLK, NULL,
 	  "open a namespace (/dev/nvmepXnY), a partition, or a file of ext4 or XFS; "
 	  "or use a served queue pair" },
-	{ CALL_WINDOW_ADD, ENODATA, NULL,
-	  "write zeros to the file first (nvme-peer file prepare), or copy it (cp --reflink=never)" },
-	{ CALL_WINDOW_ADD, EBUSY, NULL, "unmap the file in all processes (fuser -m names them)" },
+	{ CALL_WINDOW_ADD, ENODATA, NULL, WRITE_ZEROS },
+	{ CALL_WINDOW_ADD, EBUSY, NULL, UNMAP_FILE },
 	{ CALL_WINDOW_ADD, EFBIG, NULL, "copy the file to free space, or add several windows" },
-	{ CALL_WINDOW_ADD, ENOBUFS, NULL,
-	  "raise RLIMIT_MEMLOCK (ulimit -l), or copy the file to free space" },
-	{ CALL_WINDOW_ADD, EROFS, NULL, "mount -o remount,rw" },
+	{ CALL_WINDOW_ADD, ENOBUFS, NULL, EXTENT_MEMORY },
+	{ CALL_WINDOW_ADD, EROFS, NULL, REMOUNT },
 	{ CALL_WINDOW_ADD, EIO, NULL, LOG },
 	{ CALL_WINDOW_ADD, ERANGE, NULL,
 	  "request blocks that the device has (blockdev --getsz counts 512 bytes)" },
 	{ CALL_WINDOW_ADD, EXDEV, NULL, "create the queue pair on the controller of the device" },
 	{ CALL_WINDOW_ADD, EMEDIUMTYPE, NULL, NO_METADATA },
-	{ CALL_WINDOW_ADD, EAGAIN, NULL, "retry when the command has completed" },
+	{ CALL_WINDOW_ADD, EAGAIN, NULL, RETRY_LATER },
 	{ CALL_WINDOW_ADD, EPERM, NULL, SEALED "; or chattr -i -a the file" },
 	{ CALL_WINDOW_ADD, EDQUOT, NULL, "remove a window, or create the queue pair with more max_windows" },
 	{ CALL_EXTENTS, ENOTTY, "the kernel module does not support NVME_PEER_EXTENTS",
 	  "load a newer module" },
 	{ CALL_EXTENTS, EBADF, NULL, "open the file first" },
 	{ CALL_EXTENTS, EACCES, NULL, "open the file with O_RDWR, as its owner" },
-	{ CALL_EXTENTS, ETXTBSY, NULL, "end the use as swap space first (swapoff)" },
+	{ CALL_EXTENTS, ETXTBSY, NULL, END_SWAP },
 	{ CALL_EXTENTS, ENOTBLK, NULL, "use a served queue pair" },
-	{ CALL_EXTENTS, ENODATA, NULL,
-	  "write zeros to the file first (nvme-peer file prepare), or copy it (cp --reflink=never)" },
-	{ CALL_EXTENTS, EBUSY, NULL, "unmap the file in all processes (fuser -m names them)" },
+	{ CALL_EXTENTS, ENODATA, NULL, WRITE_ZEROS },
+	{ CALL_EXTENTS, EBUSY, NULL, UNMAP_FILE },
 	{ CALL_EXTENTS, EFBIG, NULL, "copy the file to free space, or pin parts of it" },
-	{ CALL_EXTENTS, ENOBUFS, NULL,
-	  "raise RLIMIT_MEMLOCK (ulimit -l), or copy the file to free space" },
-	{ CALL_EXTENTS, EROFS, NULL, "mount -o remount,rw" },
+	{ CALL_EXTENTS, ENOBUFS, NULL, EXTENT_MEMORY },
+	{ CALL_EXTENTS, EROFS, NULL, REMOUNT },
 	{ CALL_EXTENTS, EPERM, NULL, "chattr -i -a the file" },
 	{ CALL_EXTENTS, EIO, NULL, LOG },
 	{ CALL_EXTENTS, ERANGE, NULL, "request blocks that the file has" },
 	{ CALL_EXTENTS, EXDEV, NULL, "open the controller of the file: nvme-peer file check PATH" },
 	{ CALL_EXTENTS, EMEDIUMTYPE, NULL, "see nvme-peer file check PATH, or use a served queue pair" },
-	{ CALL_EXTENTS, EAGAIN, NULL, "retry when the command has completed" },
+	{ CALL_EXTENTS, EAGAIN, NULL, RETRY_LATER },
 	{ CALL_FILE_CHECK, EBADF, "the file descriptor is not open", "open the file first" },
 	{ CALL_FILE_OPEN, ENOENT, "there is no such file", "create it: nvme-peer file prepare PATH SIZE" },
 	{ CALL_FILE_OPEN, EACCES, "the permissions of the file do not allow reading and writing",
 	  "run as the owner of the file, or chmod u+rw" },
 	{ CALL_FILE_OPEN, EPERM, "the file is immutable or append-only", "chattr -i, chattr -a" },
-	{ CALL_FILE_OPEN, EROFS, "the file system is mounted read-only", "mount -o remount,rw" },
+	{ CALL_FILE_OPEN, EROFS, "the file system is mounted read-only", REMOUNT },
 	{ CALL_FILE_OPEN, EISDIR, "it is a directory", "pass a regular file" },
 	{ CALL_FILE_OPEN, ETXTBSY, "the file is swap space, a running program, or has a window",
 	  "end that use first (swapoff); a window ends with its queue pair" },
