@@ -168,8 +168,12 @@ int main(int argc, char **argv)
 	struct nvmepeer *ctrl;
 	int listener, worker;
 
-	if (argc != 4)
-		return fprintf(stderr, "usage: %s CONTROLLER FILE SOCKET\n", argv[0]), 2;
+	if (argc != 4) {
+		fputs("usage: broker CONTROLLER FILE SOCKET\n"
+		      "FILE must be on ext4 or XFS on a disk of nvme-peer: bind a controller\n",
+		      stderr);
+		return 2;
+	}
 	if (nvmepeer_open(argv[1], &ctrl))
 		return explain(), 1;
 	listener = listen_at(argv[3]);

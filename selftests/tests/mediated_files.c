@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
 #include <sys/syscall.h>
@@ -1208,6 +1209,30 @@ TEST_F(files, extents_of_bad_requests)
 	EXPECT_EQ(-EBADF, get_extents(self, &bad));
 	self->file = file;
 	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+}
+
+/* The pin is removed again if its descriptor cannot be returned. */
+TEST_F(files, extents_that_cannot_be_returned)
+{
+	struct nvme_peer_extents *extents = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE,
+						 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rlimit limit, none;
+
+	ASSERT_NE(MAP_FAILED, extents);
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	*extents = (struct nvme_peer_extents){ .size = sizeof(*extents), .fd = self->file };
+	ASSERT_EQ(0, mprotect(extents, NP_PAGE, PROT_READ));
+	EXPECT_EQ(-EFAULT, np_ioctl(self->ctrl.fd, NVME_PEER_EXTENTS, extents));
+	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+	ASSERT_EQ(0, mprotect(extents, NP_PAGE, PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+	none = limit;
+	none.rlim_cur = 0;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+	EXPECT_EQ(-EMFILE, np_ioctl(self->ctrl.fd, NVME_PEER_EXTENTS, extents));
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+	munmap(extents, NP_PAGE);
 }
 
 /* A program that has read blocks of a file finds out that they need not have been its data. */

@@ -65,6 +65,7 @@ struct call {
 		struct nvme_peer_qp_limits qp_limits;
 		struct nvme_peer_qp_stats qp_stats;
 		struct nvme_peer_qp_seal qp_seal;
+		struct nvme_peer_extents extents;
 	};
 };
 
@@ -79,6 +80,7 @@ static const struct call calls[] = {
 	CALL(NVME_PEER_BUF_RELEASE, false, buf_release, .handle = NO_HANDLE),
 	CALL(NVME_PEER_BUF_TABLE, false, buf_table, .handle = NO_HANDLE),
 	CALL(NVME_PEER_BUF_ALLOC, false, buf_alloc, .length = RING_PAGES * NP_PAGE),
+	CALL(NVME_PEER_EXTENTS, false, extents, .fd = -1),
 	CALL(NVME_PEER_QP_CREATE, false, qp_create, .sq_entries = ENTRIES, .cq_entries = ENTRIES),
 	CALL(NVME_PEER_QP_EXPORT, true, qp_export, .what = NVME_PEER_EXPORT_SQ),
 	CALL(NVME_PEER_QP_INFO, true, qp_info, 0),
@@ -290,7 +292,9 @@ TEST_F(bad_input, copy_out_failure_is_undone)
 		if (calls[i].number == NVME_PEER_BUF_RELEASE ||
 		    calls[i].number == NVME_PEER_QP_REARM)
 			continue;
-		/* Of mediated queue pairs: see their test. */
+		/* Of files and of mediated queue pairs: see their tests. */
+		if (calls[i].number == NVME_PEER_EXTENTS)
+			continue;
 		if (calls[i].on_qp && _IOC_NR(calls[i].number) > NVME_PEER_CMD_QP_REARM)
 			continue;
 		*page = calls[i];
