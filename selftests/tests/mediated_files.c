@@ -6,7 +6,7 @@
  * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
- * timeout: 300
+ * timeout: 450
  */
 #include <errno.h>
 #include <fcntl.h>
