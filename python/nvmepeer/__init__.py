@@ -6,22 +6,26 @@
 
 A failed call raises Error with the request, the limit and the fix.  An Error may be passed
 to another thread or an event loop.  Objects are context managers; each holds references to
-the objects that it depends on.  Manual page nvmepeer(7) explains the terms.
+the objects that it depends on.  ServedQueuePair and check_file() need no controller.  Manual page
+nvmepeer(7) explains the terms.
 """
 from .abi import (
-    Access, BufferAdd, BufferImport, ControllerState, DeviceError, Domain, Event, EventType, Export, Info,
-    Mode, NamespaceInfo, Path, PciAddress, QueuePairInfo, QueuePairLimits, QueuePairState, QueuePairStats,
-    Rights, Route, RouteReason, Verdict, WindowAdd, WindowInfo,
+    Access, BufferAdd, BufferImport, ControllerState, DeviceBuffer, DeviceError, Domain, Event, EventType, Export,
+    Extents, FileObstacle, Geometry, Info, Mode, NamespaceInfo, Path, PciAddress, QueuePairInfo, QueuePairLimits,
+    QueuePairState, QueuePairStats, Rights, Route, RouteReason, Verdict, WindowAdd, WindowInfo,
 )
+from .files import Extent, FileCheck, PinnedFile, check_file
 from .library import Error, TransferError, version
 from .objects import (
     Buffer, Controller, CpuPeer, Exported, HostMemory, Namespace, QueuePair, handle_address,
 )
+from .serve import ServedQueuePair
 
 __all__ = [
     "Access", "Buffer", "BufferAdd", "BufferImport", "Controller", "ControllerState", "CpuPeer",
-    "DeviceError", "Domain", "Error", "Event", "EventType", "Export", "Exported", "HostMemory", "Info", "Mode", "Namespace",
-    "NamespaceInfo", "Path", "PciAddress", "QueuePair", "QueuePairInfo",
+    "DeviceBuffer", "DeviceError", "Domain", "Error", "Event", "EventType", "Export", "Exported", "Extent",
+    "Extents", "FileCheck", "FileObstacle", "Geometry", "HostMemory", "Info", "Mode", "Namespace",
+    "NamespaceInfo", "Path", "PciAddress", "PinnedFile", "QueuePair", "QueuePairInfo",
     "QueuePairLimits", "QueuePairState", "QueuePairStats", "Rights", "Route", "RouteReason",
-    "TransferError", "Verdict", "WindowAdd", "WindowInfo", "handle_address", "version",
+    "ServedQueuePair", "TransferError", "Verdict", "WindowAdd", "WindowInfo", "check_file", "handle_address", "version",
 ]

@@ -120,6 +120,37 @@ class EventType(enum.IntEnum):
     BUFFER_ENDED = 5
 
 
+class FileObstacle(enum.IntFlag):
+    """enum nvmepeer_file_obstacle: why a file cannot have a window"""
+
+    NOT_REGULAR = 1 << 0
+    NO_DISK = 1 << 1
+    OTHER_DISK = 1 << 2
+    FILE_SYSTEM = 1 << 3
+    READ_ONLY = 1 << 4
+    NOT_OWNER = 1 << 5
+    IMMUTABLE = 1 << 6
+    APPEND_ONLY = 1 << 7
+    ENCRYPTED = 1 << 8
+    COMPRESSED = 1 << 9
+    VERITY = 1 << 10
+    DAX = 1 << 11
+    JOURNALLED = 1 << 12
+    INLINE = 1 << 13
+    SHARED = 1 << 14
+    UNPLACED = 1 << 15
+    EMPTY = 1 << 16
+    HOLES = 1 << 17
+    UNWRITTEN = 1 << 18
+
+
+class View(enum.IntFlag):
+    """enum nvmepeer_view, as far as it is used: the peer of a geometry"""
+
+    CPU = 1 << 0
+    DESCRIPTORS = 1 << 4
+
+
 class DeviceError(enum.IntEnum):
     """enum nvmepeer_error: results of a transfer by a queue pair"""
 
@@ -367,6 +398,22 @@ class QueuePairStats(ctypes.Structure):
 
 
 @_laid_out
+class Extents(ctypes.Structure):
+    """struct nvme_peer_extents: a part of a file that is pinned"""
+
+    size: U32
+    flags: U32
+    fd: S32
+    pin_fd: S32
+    first: U64
+    blocks: U64
+    nsid: U32
+    block_size: U32
+    count: U32
+    reserved: U32
+
+
+@_laid_out
 class Event(ctypes.Structure):
     """struct nvme_peer_event: an event of a queue pair"""
 
@@ -402,6 +449,33 @@ class NamespaceInfo(ctypes.Structure):
 
 
 @_laid_out
+class FileInfo(ctypes.Structure):
+    """struct nvmepeer_file_info: a file, and what prevents a window on it"""
+
+    size: U32
+    obstacles: U32
+    bytes: U64
+    extents: U64
+    holes: U64
+    unwritten: U64
+    file_system: Annotated[bytes, ctypes.c_char * 16]
+    disk: Annotated[bytes, ctypes.c_char * 32]
+    controller: Annotated[bytes, ctypes.c_char * 16]
+
+
+@_laid_out
+class ServeOptions(ctypes.Structure):
+    """struct nvmepeer_serve_options"""
+
+    size: U32
+    flags: U32
+    entries: U32
+    depth: U32
+    max_transfer: U32
+    reserved: U32
+
+
+@_laid_out
 class Explanation(ctypes.Structure):
     """struct nvmepeer_explanation"""
 
@@ -420,3 +494,34 @@ class DeviceBuffer(ctypes.Structure):
     length: U64
     dma: U64
     pages: U64
+
+
+@_laid_out
+class Geometry(ctypes.Structure):
+    """struct nvmepeer_geometry, as the process that created the queue pair sends it"""
+
+    version: U32
+    flags: U32
+    sq: U64
+    cq: U64
+    sq_doorbell: U64
+    cq_doorbell: U64
+    status: U64
+    control: U64
+    state: U64
+    list_area: U64
+    list_memory: DeviceBuffer
+    readback: U64
+    timeout_ns: U64
+    sq_entries: U32
+    cq_entries: U32
+    cids: U32
+    list_bytes: U32
+    generation: U32
+    qid: U32
+    nsid: U32
+    lba_shift: U32
+    page_shift: U32
+    max_transfer: U32
+    metadata_bytes: U32
+    reserve: U32

@@ -17,13 +17,16 @@ They have 32, 32 and 16 bytes: item(), tensor() and page() make them as integers
 """
 import ctypes
 import enum
+import os
 import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, NamedTuple, Optional, Sequence
 
 from . import abi
+from .abi import Geometry
 from .library import Error, TransferError, explain, load
 from .objects import Controller, Namespace
+from .serve import ServedQueuePair
 
 SCRATCHES = 4
 
@@ -94,19 +97,6 @@ class File(ctypes.Structure):
     """struct nvmepeer_cuda_file: a part of a queue pair; its role is one of Role"""
 
     _fields_ = [("fd", c_int), ("role", c_uint32), ("offset", c_uint64), ("bytes", c_uint64)]
-
-
-class Geometry(ctypes.Structure):
-    """struct nvmepeer_geometry, as the process that created the queue pair sends it"""
-
-    _fields_ = [("version", c_uint32), ("flags", c_uint32), ("sq", c_uint64), ("cq", c_uint64),
-                ("sq_doorbell", c_uint64), ("cq_doorbell", c_uint64), ("status", c_uint64),
-                ("control", c_uint64), ("state", c_uint64), ("list_area", c_uint64),
-                ("list_memory", abi.DeviceBuffer), ("readback", c_uint64), ("timeout_ns", c_uint64),
-                ("sq_entries", c_uint32), ("cq_entries", c_uint32), ("cids", c_uint32),
-                ("list_bytes", c_uint32), ("generation", c_uint32), ("qid", c_uint32),
-                ("nsid", c_uint32), ("lba_shift", c_uint32), ("page_shift", c_uint32),
-                ("max_transfer", c_uint32), ("metadata_bytes", c_uint32), ("reserve", c_uint32)]
 
 
 _takes: dict[str, list[Any]] = {
@@ -448,6 +438,28 @@ class Queues:
              byref(geometry), ctypes.sizeof(geometry), byref(handle))
         queues._set(handle, gpu, 1, int(geometry.nsid), 1 << geometry.lba_shift, None)
         return queues
+
+    @classmethod
+    def from_served(cls, gpu: Gpu, layout: int, served: ServedQueuePair,
+                    namespace: abi.NamespaceInfo) -> "Queues":
+        """The queue pair that this process serves.
+
+        layout: as in from_files()
+        namespace: from served.add_namespace()
+        Data is in host memory that CUDA has registered: a pinned tensor, by served.add_buffer() and
+        DeviceMemory.from_addresses().
+        """
+        parts = {abi.Export.SQ: Role.SQ, abi.Export.CQ: Role.CQ, abi.Export.DOORBELL: Role.DOORBELL_MEMORY,
+                 abi.Export.STATUS: Role.STATUS, abi.Export.CONTROL: Role.CONTROL}
+        files, geometry = [], served.geometry(namespace)
+        try:
+            for what, role in parts.items():
+                part = served.export(what)
+                files.append(File(part.fd, role, part.offset, part.length))
+            return cls.from_files(gpu, layout, files, geometry)
+        finally:
+            for file in files:
+                os.close(file.fd)
 
     @property
     def controller(self) -> Controller:

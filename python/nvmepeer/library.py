@@ -41,6 +41,10 @@ _takes: dict[str, list[Any]] = {
     "window_remove": [_handle, c_uint32],
     "window_info": [_handle, c_uint32, POINTER(abi.WindowInfo), c_size_t],
     "file_open": [_handle, c_char_p, POINTER(abi.WindowAdd), c_size_t],
+    "file_check": [c_int, POINTER(abi.FileInfo), c_size_t],
+    "file_obstacle_name": [c_int],
+    "file_explain": [POINTER(abi.FileInfo), c_int, POINTER(abi.Explanation), c_size_t],
+    "file_extents": [_handle, POINTER(abi.Extents), c_size_t],
     "buf_add": [_handle, POINTER(abi.BufferAdd), c_size_t],
     "buf_remove": [_handle, c_uint32],
     "qp_limits": [_handle, POINTER(abi.QueuePairLimits), c_size_t],
@@ -61,6 +65,16 @@ _takes: dict[str, list[Any]] = {
     "cpu_peer_recover": [_handle, c_int],
     "cpu_peer_read": [_handle, c_uint64, c_uint64, c_uint32, c_int],
     "cpu_peer_write": [_handle, c_uint64, c_uint64, c_uint32, c_int],
+    "serve_create": [POINTER(abi.ServeOptions), _receives],
+    "serve_destroy": [_handle],
+    "serve_add_fd": [_handle, c_int, c_uint32, POINTER(abi.NamespaceInfo), c_size_t],
+    "serve_add_buffer": [_handle, c_void_p, c_uint64, POINTER(abi.DeviceBuffer)],
+    "serve_geometry": [_handle, POINTER(abi.NamespaceInfo), c_uint32, POINTER(abi.Geometry), c_size_t],
+    "serve_export": [_handle, c_int, POINTER(abi.ExportMade), c_size_t],
+    "serve_run": [_handle],
+    "serve_stop": [_handle],
+    "serve_kick": [_handle],
+    "serve_rearm": [_handle, POINTER(c_uint32)],
     "pci_parse": [c_char_p, POINTER(abi.PciAddress)],
     "status_text": [c_int],
     "explain": [POINTER(abi.Explanation), c_size_t],
@@ -68,6 +82,7 @@ _takes: dict[str, list[Any]] = {
 }
 _returns: dict[str, Any] = {
     "close": None,
+    "file_obstacle_name": c_char_p,
     "hostmem_free": None,
     "hostmem_address": c_void_p,
     "hostmem_length": c_size_t,
@@ -77,6 +92,9 @@ _returns: dict[str, Any] = {
     "cpu_peer_close": None,
     "cpu_peer_data": POINTER(abi.DeviceBuffer),
     "cpu_peer_address": c_void_p,
+    "serve_destroy": None,
+    "serve_stop": None,
+    "serve_kick": None,
     "status_text": c_char_p,
     "version": c_char_p,
 }
@@ -146,8 +164,13 @@ def try_call(name: str, *arguments: Any) -> int:
 
 def explain() -> Error:
     """The last failure of this thread."""
+    return explanation("explain")
+
+
+def explanation(name: str, *arguments: Any) -> Error:
+    """What nvmepeer_@name explains."""
     why = abi.Explanation()
-    call("explain", ctypes.byref(why), ctypes.sizeof(why))
+    call(name, *arguments, ctypes.byref(why), ctypes.sizeof(why))
     texts = [text.decode() for text in (why.what, why.limit, why.help)]
     return Error(why.call.decode(), why.error, why.status, *texts)
 

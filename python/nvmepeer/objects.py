@@ -11,9 +11,12 @@ from types import TracebackType
 from typing import Any, NamedTuple, Optional, Self, Union
 
 from . import abi
+from .files import PinnedFile
 from .library import TransferError, _library, call, try_call
 
 ReadableBuffer = Union[bytes, bytearray, memoryview]
+# Any object with writable memory, such as an array of numpy.
+WritableBuffer = Any
 
 
 class _Resource:
@@ -21,7 +24,7 @@ class _Resource:
     Python object, by objects that depend on it, and by views of its memory."""
 
     def __init__(self, close: str, handle: int, keeps: Any) -> None:
-        self.handle, self._keeps = handle, keeps
+        self.handle, self.keeps = handle, keeps
         self._close = getattr(_library, f"nvmepeer_{close}")
 
     def __del__(self) -> None:
@@ -131,6 +134,16 @@ class Controller(_Object):
                                 length=length)
         try_call("buf_import_part", self._open(), byref(made), sizeof(made))
         return Buffer(self._held(), made)
+
+    def pin_file(self, fd: int, first: int = 0, blocks: int = 0) -> PinnedFile:
+        """Pin a file, for peers in direct or relay mode that read it, and find its extents.
+
+        fd: open for reading and writing; may be closed afterwards
+        blocks: 0: all from first on
+        """
+        extents = abi.Extents(fd=fd, first=first, blocks=blocks)
+        try_call("file_extents", self._open(), byref(extents), sizeof(extents))
+        return PinnedFile(extents)
 
     def create_queue_pair(self, entries: int, *, sq: Optional["Buffer"] = None,
                           sq_offset: int = 0, cq: Optional["Buffer"] = None, cq_offset: int = 0,
@@ -252,9 +265,12 @@ class QueuePair(_Object):
         try_call("window_add", self._open(), byref(window), sizeof(window))
         return window
 
-    def open_file(self, path: str) -> abi.WindowAdd:
-        """Open a file, check it, and add a window on it."""
-        window = abi.WindowAdd()
+    def open_file(self, path: str, first: int = 0, blocks: int = 0) -> abi.WindowAdd:
+        """Open a file, check it, and add a window on blocks of it; 0: all from first on.
+
+        check_file() has all that prevents a window.
+        """
+        window = abi.WindowAdd(first=first, blocks=blocks)
         try_call("file_open", self._open(), os.fsencode(path), byref(window), sizeof(window))
         return window
 

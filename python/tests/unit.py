@@ -8,10 +8,16 @@ NVMEPEER_LIBRARY is the C library with lib/tests/fake.c behind it.
 import ctypes
 import enum
 import errno
+import gc
 import inspect
+import mmap
 import os
 import re
+import struct
+import subprocess
 import sys
+import threading
+import time
 import tomllib
 import unittest
 from typing import Any
@@ -19,6 +25,8 @@ from typing import Any
 import ktap
 import nvmepeer
 from nvmepeer import abi, library
+
+import peer
 
 # C's name of each class.
 STRUCTURES = {
@@ -31,7 +39,9 @@ STRUCTURES = {
     "nvme_peer_qp_stats": abi.QueuePairStats,
     "nvme_peer_event": abi.Event, "nvmepeer_export": abi.ExportMade,
     "nvmepeer_ns_info": abi.NamespaceInfo, "nvmepeer_explanation": abi.Explanation,
-    "nvmepeer_buffer": abi.DeviceBuffer,
+    "nvmepeer_buffer": abi.DeviceBuffer, "nvme_peer_extents": abi.Extents,
+    "nvmepeer_file_info": abi.FileInfo, "nvmepeer_serve_options": abi.ServeOptions,
+    "nvmepeer_geometry": abi.Geometry,
 }
 ENUMS = {
     "nvme_peer_ctrl_state": abi.ControllerState, "nvme_peer_domain": abi.Domain,
@@ -268,7 +278,7 @@ class Objects(unittest.TestCase):
             queue_pair.seal()
             self.assertEqual(self.fake.calls, before + 1)
             with self.assertRaisesRegex(nvmepeer.Error, "/nowhere"):
-                queue_pair.open_file("/nowhere")
+                queue_pair.open_file("/nowhere", 1, 2)
         self.assertEqual(nvmepeer.handle_address(3, 0x1000), 0x3000000001000)
         with self.controller.create_queue_pair(64) as queue_pair, \
                 self.assertRaisesRegex(nvmepeer.Error, "MEDIATED"):
@@ -282,6 +292,196 @@ class Objects(unittest.TestCase):
                 peer.read(65536, 0, 1)
             self.assertEqual(raised.exception.device, nvmepeer.DeviceError.RANGE)
             self.assertIn("1 blocks at 0", str(raised.exception))
+
+
+    def test_pinned_files(self) -> None:
+        extents, pin = os.memfd_create("extents"), nvmepeer.PinnedFile
+        os.pwrite(extents, struct.pack("=6Q", 0, 4096, 8, 8, 64, 2), 0)
+        with pin(abi.Extents(pin_fd=extents, nsid=3, block_size=512, count=2)) as file:
+            self.assertEqual(file.extents(), [(0, 4096, 8), (8, 64, 2)])
+            self.assertEqual((file.info.nsid, file.extents()[1].lba, file.fileno()), (3, 64, extents))
+        self.assertRaises(ValueError, file.extents)
+        self.assertRaises(OSError, os.fstat, extents)
+        self.refuse("NVME_PEER_EXTENTS", errno.ENODATA)
+        with self.assertRaisesRegex(nvmepeer.Error, "hole"):
+            self.controller.pin_file(43, 8, 16)
+        request = self.requested(abi.Extents)
+        self.assertEqual((request.fd, request.first, request.blocks), (43, 8, 16))
+
+
+class Files(unittest.TestCase):
+    def setUp(self) -> None:
+        library._library.fake_reset()
+
+    def test_obstacles_match_c(self) -> None:
+        for bit in range(32):
+            one = nvmepeer.FileObstacle(1 << bit)
+            name = one.name.lower().replace("_", "-") if one.name else "unknown"
+            self.assertEqual(library.call("file_obstacle_name", one).decode(), name)
+
+    def test_obstacles_have_explanations(self) -> None:
+        file = os.memfd_create("file")
+        os.pwrite(file, bytes(8192), 0)
+        found = nvmepeer.check_file(file)
+        os.close(file)
+        self.assertEqual((found.file_system, found.disk, found.controller, found.bytes), ("tmpfs", "", "", 8192))
+        self.assertEqual(list(found.obstacles), [nvmepeer.FileObstacle.NO_DISK, nvmepeer.FileObstacle.FILE_SYSTEM])
+        error = found.obstacles[nvmepeer.FileObstacle.FILE_SYSTEM]
+        self.assertEqual((error.errno, error.call), (errno.EOPNOTSUPP, "nvmepeer_file_check"))
+        self.assertIn("tmpfs", error.limit)
+        self.assertIn("nvmepeer_serve_create(3)", str(error))
+
+    def test_closed_file(self) -> None:
+        with self.assertRaises(nvmepeer.Error) as raised:
+            nvmepeer.check_file(-1)
+        self.assertEqual((raised.exception.errno, raised.exception.call), (errno.EBADF, "nvmepeer_file_check"))
+
+
+class Served(unittest.TestCase):
+    """Queue pairs on a file in memory, with the kernel's io_uring."""
+
+    BLOCKS = 64
+
+    def setUp(self) -> None:
+        self.file = os.memfd_create("file")
+        self.addCleanup(os.close, self.file)
+        self.data = b"".join(bytes([block]) * 512 for block in range(self.BLOCKS))
+        os.pwrite(self.file, self.data, 0)
+        self.served = nvmepeer.ServedQueuePair(4)
+        self.addCleanup(self.served.close)
+        self.memory = mmap.mmap(-1, 65536)
+        self.namespace = self.served.add_namespace(self.file)
+        self.buffer = self.served.add_buffer(self.memory)
+        self.peer = peer.Peer(self.served, self.namespace)
+        self.addCleanup(self.peer.close)
+
+    def transfer(self, opcode: int, offset: int, lba: int, blocks: int) -> int:
+        return self.peer.command(opcode, lba, blocks, self.buffer.dma + offset)
+
+    def test_transfers_data(self) -> None:
+        self.assertEqual((self.namespace.nsid, self.namespace.block_size, self.namespace.blocks),
+                         (1, 512, self.BLOCKS))
+        self.served.start()
+        # More commands than the rings have entries.
+        for lba in range(0, 48, 8):
+            self.assertEqual(self.transfer(peer.READ, 512 * lba, lba, 8), 0)
+        self.assertEqual(self.memory[:24576], self.data[:24576])
+        self.assertEqual(self.transfer(peer.WRITE, 512, 40, 2), 0)
+        self.assertEqual(self.peer.command(peer.FLUSH), 0)
+        self.assertEqual(os.pread(self.file, 1024, 40 * 512), self.data[512:1536])
+        self.assertIn("LBA out of range", library.status_text(self.transfer(peer.READ, 0, self.BLOCKS, 1)))
+        self.served.stop()
+        self.assertEqual(self.peer.state(), nvmepeer.QueuePairState.LIVE)
+
+    def test_rights_are_those_of_the_descriptor(self) -> None:
+        reads = os.open(f"/proc/self/fd/{self.file}", os.O_RDONLY)
+        namespace = self.served.add_namespace(reads, 4096)
+        os.close(reads)
+        self.assertEqual((namespace.nsid, namespace.block_size, namespace.blocks), (2, 4096, self.BLOCKS // 8))
+        self.peer = peer.Peer(self.served, namespace)
+        self.addCleanup(self.peer.close)
+        self.served.start()
+        self.assertEqual(self.transfer(peer.READ, 0, 1, 1), 0)
+        self.assertNotEqual(self.transfer(peer.WRITE, 0, 1, 1), 0)
+        self.assertEqual(os.pread(self.file, 4096, 4096), self.data[4096:8192])
+
+    def test_stops_and_starts_again(self) -> None:
+        self.assertTrue(self.served.wait())
+        self.served.stop()
+        for _ in range(3):
+            self.served.start()
+            with self.assertRaisesRegex(ValueError, "served already"):
+                self.served.start()
+            self.assertFalse(self.served.wait(0.01))
+            self.assertEqual(self.transfer(peer.READ, 0, 0, 1), 0)
+            with self.assertRaisesRegex(nvmepeer.Error, "serve_stop") as raised:
+                self.served.add_namespace(self.file)
+            self.assertEqual(raised.exception.errno, errno.EBUSY)
+            self.served.stop()
+            self.assertTrue(self.served.wait())
+
+    def test_loss_and_rearm(self) -> None:
+        for number, (lose, number_of_error) in enumerate((
+                (lambda: self.peer.ring(0xffffffff), errno.EPROTO), (self.peer.quiesce, errno.ECANCELED))):
+            self.served.start()
+            lose()
+            with self.assertRaises(nvmepeer.Error) as raised:
+                self.served.wait(30)
+            error = raised.exception
+            self.assertEqual((error.errno, error.call), (number_of_error, "nvmepeer_serve_run"))
+            self.assertTrue(error.limit and error.help)
+            self.assertEqual(self.peer.state(), nvmepeer.QueuePairState.QUIESCED)
+            self.served.start()
+            with self.assertRaises(nvmepeer.Error) as raised:
+                self.served.wait(30)
+            self.assertEqual(raised.exception.errno, errno.ESHUTDOWN)
+            self.assertEqual(self.served.rearm(), number + 1)
+            self.peer.rearmed()
+            self.served.start()
+            self.assertEqual(self.transfer(peer.READ, 0, 9, 1), 0)
+            self.assertEqual(self.memory[:512], self.data[9 * 512:10 * 512])
+            self.served.stop()
+        with self.assertRaises(nvmepeer.Error) as raised:
+            self.served.rearm()
+        self.assertEqual(raised.exception.errno, errno.EALREADY)
+
+    def test_stop_raises_the_loss(self) -> None:
+        self.served.start()
+        self.peer.quiesce()
+        while self.peer.state() == nvmepeer.QueuePairState.LIVE:
+            time.sleep(0.001)
+        with self.assertRaises(nvmepeer.Error) as raised:
+            self.served.stop()
+        self.assertEqual(raised.exception.errno, errno.ECANCELED)
+        # That stop does not end the next run.
+        self.served.rearm()
+        self.peer.rearmed()
+        self.served.start()
+        self.assertEqual(self.transfer(peer.READ, 0, 0, 1), 0)
+
+    def test_refusals(self) -> None:
+        for entries, options in ((3, {}), (4, {"depth": 4097}), (4, {"max_transfer": 100})):
+            with self.assertRaises(nvmepeer.Error) as raised:
+                nvmepeer.ServedQueuePair(entries, **options)
+            self.assertEqual((raised.exception.errno, raised.exception.call), (errno.EINVAL, "nvmepeer_serve"))
+        null = os.open("/dev/null", os.O_RDONLY)
+        self.addCleanup(os.close, null)
+        for fd, block_size, number in ((null, 0, errno.ENOTBLK), (self.file, 100, errno.EINVAL), (-1, 0, errno.EBADF)):
+            with self.assertRaises(nvmepeer.Error) as raised:
+                self.served.add_namespace(fd, block_size)
+            self.assertEqual((raised.exception.errno, raised.exception.call), (number, "nvmepeer_serve_add_fd"))
+        with self.assertRaisesRegex(nvmepeer.Error, "4096"):
+            self.served.add_buffer(memoryview(self.memory)[1:])
+        self.assertRaises(TypeError, self.served.add_buffer, bytes(4096))
+
+    def test_memory_is_held_until_close(self) -> None:
+        self.assertRaises(BufferError, self.memory.close)
+        self.served.close()
+        gc.collect()
+        self.memory.close()
+
+    def test_close_ends_the_thread(self) -> None:
+        self.served.start()
+        self.served.close()
+        self.served.close()
+        self.assertEqual(threading.active_count(), 1)
+        self.assertEqual(self.peer.state(), nvmepeer.QueuePairState.GONE)
+        for use in (self.served.start, self.served.stop, self.served.wait, self.served.rearm, self.served.kick,
+                    lambda: self.served.add_namespace(self.file)):
+            with self.assertRaisesRegex(ValueError, "ServedQueuePair is closed"):
+                use()
+
+    def test_dropped_while_served(self) -> None:
+        served = nvmepeer.ServedQueuePair(4)
+        served.start()
+        del served
+        gc.collect()
+        self.assertEqual(threading.active_count(), 1)
+
+    def test_exit_while_served(self) -> None:
+        program = "import nvmepeer; served = nvmepeer.ServedQueuePair(4); served.start()"
+        done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
 
 
 def main(name: str) -> int:

@@ -10,6 +10,7 @@ import ctypes
 import errno
 import gc
 import inspect
+import mmap
 import os
 import re
 import struct
@@ -577,6 +578,29 @@ class Descriptors(unittest.TestCase):
         for files, what in ((self.files[1:], "submission ring"), (self.files * 2, "passed twice")):
             with self.assertRaisesRegex(nvmepeer.Error, what):
                 cuda.Queues.from_files(self.gpu, layout, files, self.geometry)
+
+    def test_a_queue_pair_that_this_process_serves(self) -> None:
+        files, memory, layout = len(os.listdir("/proc/self/fd")), mmap.mmap(-1, 65536), cuda.library_layout()
+        with nvmepeer.ServedQueuePair(32) as served:
+            namespace = served.add_namespace(self.memory, 4096)
+            buffer = served.add_buffer(memory)
+            scratch_memory = served.add_buffer(mmap.mmap(-1, 65536))
+            opened = len(os.listdir("/proc/self/fd"))
+            queues = cuda.Queues.from_served(self.gpu, layout, served, namespace)
+            self.assertEqual(len(os.listdir("/proc/self/fd")), opened)
+            self.assertEqual((queues.count, queues.nsid, queues.block_size), (1, 1, 4096))
+            self.assertEqual(queue_fields(queues, "nsid", "sq_mask", "lba_shift"), (1, 31, 12))
+            with self.assertRaises(nvmepeer.Error):
+                cuda.Queues.from_served(self.gpu, layout + 1, served, namespace)
+            self.assertEqual(len(os.listdir("/proc/self/fd")), opened)
+            tensor, spare = Tensor(1024), Tensor(queues.scratch_bytes, 1)
+            memories = [cuda.DeviceMemory.from_addresses(self.gpu, tensor, 4096, [buffer.dma])]
+            scratch = cuda.DeviceMemory.from_addresses(self.gpu, spare, 4096, [scratch_memory.dma])
+            lists = cuda.Lists.from_memories(queues, memories, scratch)
+            queues.close()
+            lists.close()
+            scratch.close()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), files)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ pub fn status_text(status: u16) -> String {
 }
 
 /// The explanation that `fill`, a call of the library, stores.
-fn explained(
+pub(crate) fn explained(
     fill: impl FnOnce(*mut sys::nvmepeer_explanation, usize) -> c_int,
 ) -> Box<Explanation> {
     // SAFETY: numbers, arrays of numbers and a pointer, for all of which 0 is a value.

@@ -25,6 +25,8 @@
 //!   contain its rings: the compiler refuses a program that drops the borrowed object first.
 //! - No function requires `unsafe` of its caller.  Memory that a device writes is never a
 //!   `&[u8]`, see [`Memory`].  [`sys`] has the bindings of the C library.
+//! - A [`ServedQueuePair`] needs no controller: a thread of this process executes its commands on any
+//!   block device or file.
 //! - Stores of pages are module `store`, with the feature of that name, which links
 //!   libnvmepeer_store.
 //!
@@ -57,11 +59,13 @@ mod buffer;
 mod controller;
 mod cpu_peer;
 mod error;
+mod file;
 mod handle;
 mod memory;
 mod namespace;
 mod queue_pair;
 mod route;
+mod serve;
 #[cfg(feature = "store")]
 pub mod store;
 #[allow(missing_docs, non_camel_case_types)]
@@ -78,6 +82,7 @@ pub use buffer::{Access, Buffer, BufferInfo, Import};
 pub use controller::{Controller, ControllerState, Domain, Features, Info};
 pub use cpu_peer::CpuPeer;
 pub use error::{status_text, DeviceError, Error, Explanation};
+pub use file::{check_file, Extent, FileCheck, FileInfo, FileObstacle, PinnedFile, PinnedRange};
 pub use memory::{HostMemory, Memory};
 pub use namespace::{Namespace, NamespaceInfo};
 pub use queue_pair::{
@@ -85,6 +90,7 @@ pub use queue_pair::{
     Share,
 };
 pub use route::{Blocker, Path, PciAddress, Reason, Route, Verdict};
+pub use serve::{ServeOptions, ServedBuffer, ServedQueuePair};
 pub use tenant::{Limits, Rights, Slot, Stats, Window, WindowInfo};
 
 /// Version of the C library that is loaded, as text: `"0.9.0"`.

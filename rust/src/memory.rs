@@ -85,6 +85,13 @@ impl<'a> Memory<'a> {
     }
 }
 
+impl<'a> From<&'a [AtomicU8]> for Memory<'a> {
+    /// Memory of the caller, for [`ServedQueuePair::add_buffer`](crate::ServedQueuePair::add_buffer).
+    fn from(bytes: &'a [AtomicU8]) -> Self {
+        Self { bytes }
+    }
+}
+
 /// Host memory that is also a dma-buf, for [`Controller::import`](crate::Controller::import).
 ///
 /// An imported buffer remains valid after this is dropped.  Any number of threads may use it at

@@ -141,6 +141,19 @@ pub struct Exported {
     pub length: u64,
 }
 
+impl Exported {
+    /// What a call of the library opens: it stores a structure of the size that it is given.
+    pub(crate) fn ask(
+        call: impl FnOnce(*mut sys::nvmepeer_export, usize) -> c_int,
+    ) -> Result<Self, Error> {
+        let mut made = sys::nvmepeer_export { fd: -1, offset: 0, length: 0 };
+        done(call(&mut made, size_of::<sys::nvmepeer_export>()))?;
+        // SAFETY: the call opened it and passed on the ownership.
+        let fd = unsafe { OwnedFd::from_raw_fd(made.fd) };
+        Ok(Self { fd, offset: made.offset, length: made.length })
+    }
+}
+
 /// Size and placement of the rings of a queue pair: host memory by default, or a buffer.
 #[derive(Clone, Copy)]
 pub struct Rings<'b> {
@@ -294,15 +307,10 @@ impl<'c> QueuePair<'c> {
     /// not be exported.
     pub fn export(&self, what: Export, allow_static: bool) -> Result<Exported, Error> {
         let flags = if allow_static { sys::NVME_PEER_EXPORT_ALLOW_STATIC } else { 0 };
-        let mut made = sys::nvmepeer_export { fd: -1, offset: 0, length: 0 };
-        let size = size_of_val(&made);
-        // SAFETY: the pointer is to a structure of this size.
-        done(unsafe {
-            sys::nvmepeer_qp_export(self.handle.raw(), what.into(), flags, &mut made, size)
-        })?;
-        // SAFETY: the call opened it and passed on the ownership.
-        let fd = unsafe { OwnedFd::from_raw_fd(made.fd) };
-        Ok(Exported { fd, offset: made.offset, length: made.length })
+        // SAFETY: Exported::ask() gives a structure and its size.
+        Exported::ask(|made, size| unsafe {
+            sys::nvmepeer_qp_export(self.handle.raw(), what.into(), flags, made, size)
+        })
     }
 
     /// Make a QUIESCED queue pair live again.  All its peers must have seen the loss and use no

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-//! The C library as it is: <nvmepeer.h>, <nvmepeer_peer.h>, <linux/nvme_peer.h>.
+//! The C library as it is: <nvmepeer.h>, <nvmepeer_peer.h>, <nvmepeer_serve.h>, <linux/nvme_peer.h>.
 // Written by bindgen from those headers (make -C rust bindings), and never by hand.
 
 pub const NVME_PEER_TYPE: u32 = 187;
@@ -2600,5 +2600,108 @@ extern "C" {
         lba: u64,
         blocks: u32,
         timeout_ms: ::core::ffi::c_int,
+    ) -> ::core::ffi::c_int;
+}
+pub const NVMEPEER_SERVE_NAMESPACES: _bindgen_ty_8 = 64;
+pub const NVMEPEER_SERVE_BUFFERS: _bindgen_ty_8 = 64;
+pub type _bindgen_ty_8 = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvmepeer_serve {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvmepeer_serve_options {
+    pub size: u32,
+    pub flags: u32,
+    pub entries: u32,
+    pub depth: u32,
+    pub max_transfer: u32,
+    pub reserved: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvmepeer_serve_options",
+    ][::core::mem::size_of::<nvmepeer_serve_options>() - 24usize];
+    [
+        "Alignment of nvmepeer_serve_options",
+    ][::core::mem::align_of::<nvmepeer_serve_options>() - 4usize];
+    [
+        "Offset of field: nvmepeer_serve_options::size",
+    ][::core::mem::offset_of!(nvmepeer_serve_options, size) - 0usize];
+    [
+        "Offset of field: nvmepeer_serve_options::flags",
+    ][::core::mem::offset_of!(nvmepeer_serve_options, flags) - 4usize];
+    [
+        "Offset of field: nvmepeer_serve_options::entries",
+    ][::core::mem::offset_of!(nvmepeer_serve_options, entries) - 8usize];
+    [
+        "Offset of field: nvmepeer_serve_options::depth",
+    ][::core::mem::offset_of!(nvmepeer_serve_options, depth) - 12usize];
+    [
+        "Offset of field: nvmepeer_serve_options::max_transfer",
+    ][::core::mem::offset_of!(nvmepeer_serve_options, max_transfer) - 16usize];
+    [
+        "Offset of field: nvmepeer_serve_options::reserved",
+    ][::core::mem::offset_of!(nvmepeer_serve_options, reserved) - 20usize];
+};
+extern "C" {
+    pub fn nvmepeer_serve_create(
+        options: *const nvmepeer_serve_options,
+        serve: *mut *mut nvmepeer_serve,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_serve_destroy(serve: *mut nvmepeer_serve);
+}
+extern "C" {
+    pub fn nvmepeer_serve_add_fd(
+        serve: *mut nvmepeer_serve,
+        fd: ::core::ffi::c_int,
+        block_size: u32,
+        ns: *mut nvmepeer_ns_info,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_serve_add_buffer(
+        serve: *mut nvmepeer_serve,
+        address: *mut ::core::ffi::c_void,
+        length: u64,
+        buffer: *mut nvmepeer_buffer,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_serve_geometry(
+        serve: *mut nvmepeer_serve,
+        ns: *const nvmepeer_ns_info,
+        view: u32,
+        geometry: *mut nvmepeer_geometry,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_serve_export(
+        serve: *mut nvmepeer_serve,
+        what: nvme_peer_export,
+        exported: *mut nvmepeer_export,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_serve_run(serve: *mut nvmepeer_serve) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_serve_stop(serve: *mut nvmepeer_serve);
+}
+extern "C" {
+    pub fn nvmepeer_serve_kick(serve: *mut nvmepeer_serve);
+}
+extern "C" {
+    pub fn nvmepeer_serve_rearm(
+        serve: *mut nvmepeer_serve,
+        losses: *mut u32,
     ) -> ::core::ffi::c_int;
 }

@@ -161,17 +161,24 @@ impl QueuePair<'_> {
         Ok(FromC::from_c(window))
     }
 
-    /// Open a file for reading and writing, check it, and add a window on it.
+    /// Open a file for reading and writing, check it, and add a window on `blocks` blocks from
+    /// `first` on; 0: all from there.  [`check_file`](crate::check_file) has all that prevents it.
     ///
     /// # Errors
     ///
     /// The error of `open(2)`, or what prevents a window, with the fix.  [`Error::Argument`]: the
     /// path has a NUL.
-    pub fn open_file(&self, path: impl AsRef<Path>) -> Result<Window, Error> {
+    pub fn open_file(
+        &self,
+        path: impl AsRef<Path>,
+        first: u64,
+        blocks: u64,
+    ) -> Result<Window, Error> {
         let path = CString::new(path.as_ref().as_os_str().as_bytes())
             .map_err(|_| Error::Argument("the path has a NUL".into()))?;
         // SAFETY: numbers only.
         let mut window: sys::nvme_peer_window_add = unsafe { core::mem::zeroed() };
+        (window.first, window.blocks) = (first, blocks);
         // SAFETY: the path ends with NUL, and the other pointer is to a structure of this size.
         done(unsafe {
             sys::nvmepeer_file_open(self.raw(), path.as_ptr(), &mut window, size_of_val(&window))

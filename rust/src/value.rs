@@ -25,6 +25,12 @@ impl FromC<u32> for bool {
     }
 }
 
+impl<const N: usize> FromC<[c_char; N]> for String {
+    fn from_c(value: [c_char; N]) -> Self {
+        text_in(&value)
+    }
+}
+
 /// A string that the library owns.
 ///
 /// # Safety

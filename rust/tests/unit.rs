@@ -6,14 +6,21 @@
 //! All tests share the fake kernel, so a mutex serializes them.
 use core::ffi::{c_int, c_uchar, c_uint, c_ulong};
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicU8;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nvmepeer::{
-    sys, Access, Controller, ControllerState, CpuPeer, DeviceError, Error, Export, HostMemory,
-    Import, Mode, Namespace, PciAddress, QueuePair, QueuePairState, Reason, Rings, Share, Verdict,
+    check_file, sys, Access, Controller, ControllerState, CpuPeer, DeviceError, Error, Export,
+    FileObstacle, HostMemory, Import, Memory, Mode, Namespace, PciAddress, QueuePair,
+    QueuePairState, Reason, Rings, ServeOptions, ServedQueuePair, Share, Verdict,
 };
+
+mod peer;
+use peer::Peer;
 
 /// The beginning of `struct fake` of lib/tests/fake.h.
 #[repr(C)]
@@ -46,6 +53,13 @@ const ENXIO: i32 = 6;
 const ENOENT: i32 = 2;
 const EAGAIN: i32 = 11;
 const EBADF: i32 = 9;
+const EINVAL: i32 = 22;
+const ENODATA: i32 = 61;
+const ENOTBLK: i32 = 15;
+const EPROTO: i32 = 71;
+const ESHUTDOWN: i32 = 108;
+const EALREADY: i32 = 114;
+const ECANCELED: i32 = 125;
 
 /// Exclusive access to the fake kernel.
 struct Kernel(#[allow(dead_code)] MutexGuard<'static, ()>);
@@ -152,15 +166,13 @@ fn structures_match_c() {
     let mut compared = 0;
     for (headline, entries) in pinned() {
         let Some(name) = headline.strip_prefix("struct ") else { continue };
-        // Those of the device library, of CUDA programs, of the store and of served queue pairs
-        // have no bindings.
+        // Those of the device library, of CUDA programs and of the store have no bindings.
         let Some(bytes) = asserted.get(name) else {
             let unbound = [
                 "nvmepeer_set",
                 "nvmepeer_list_",
                 "nvmepeer_cuda_",
                 "nvmepeer_store",
-                "nvmepeer_serve",
                 "nvmepeer_index",
             ];
             assert!(unbound.iter().any(|prefix| name.starts_with(prefix)), "{name}");
@@ -260,7 +272,9 @@ fn objects_are_send_and_sync() {
     any::<Namespace>();
     any::<HostMemory>();
     any::<CpuPeer<'_>>();
-    any::<nvmepeer::Memory<'_>>();
+    any::<Memory<'_>>();
+    any::<ServedQueuePair<'_>>();
+    any::<nvmepeer::PinnedFile>();
     any::<Error>();
 }
 
@@ -466,9 +480,9 @@ fn mediated_queue_pairs() -> Result<(), Error> {
     let before = kernel.change(|it| it.calls);
     queue_pair.seal()?;
     assert_eq!(kernel.change(|it| it.calls), before + 1);
-    let error = queue_pair.open_file("/nowhere").unwrap_err();
+    let error = queue_pair.open_file("/nowhere", 1, 2).unwrap_err();
     assert!(error.to_string().contains("/nowhere"), "{error}");
-    assert_eq!(queue_pair.open_file("a\0b").unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(queue_pair.open_file("a\0b", 0, 0).unwrap_err().kind(), ErrorKind::InvalidInput);
     let direct = controller.create_queue_pair(&Rings::new(64))?;
     assert!(direct.seal().unwrap_err().to_string().contains("NVME_PEER_MODE_MEDIATED"));
     Ok(())
@@ -533,4 +547,182 @@ fn cpu_peer() -> Result<(), Error> {
         other => panic!("{other:?}"),
     }
     Ok(())
+}
+
+#[test]
+fn obstacles_match_c() {
+    type It = FileObstacle;
+    let placed = [It::NotRegular, It::NoDisk, It::OtherDisk, It::FileSystem, It::ReadOnly];
+    let flags = [It::NotOwner, It::Immutable, It::AppendOnly, It::Encrypted, It::Compressed];
+    let kinds = [It::Verity, It::Dax, It::Journalled, It::Inline, It::Shared, It::Unplaced];
+    let parts = [It::Empty, It::Holes, It::Unwritten];
+    let all = placed.iter().chain(&flags).chain(&kinds).chain(&parts);
+    for (bit, one) in all.enumerate() {
+        assert_eq!(u32::from(*one), 1 << bit, "{one:?}");
+        assert_eq!(one.to_string().replace('-', ""), format!("{one:?}").to_lowercase());
+    }
+    assert_eq!(It::Other(1 << 19).to_string(), "unknown");
+}
+
+/// A file in memory, on tmpfs.
+fn file_in_memory(bytes: &[u8]) -> File {
+    // Unlinked at once.
+    let path =
+        format!("/dev/shm/nvmepeer-unit-{}-{:?}", std::process::id(), std::thread::current().id());
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+    std::fs::remove_file(&path).expect(&path);
+    let file = file.expect(&path);
+    file.write_all_at(bytes, 0).expect("write");
+    file
+}
+
+#[test]
+fn obstacles_have_explanations() -> Result<(), Error> {
+    let _kernel = Kernel::new();
+    let found = check_file(file_in_memory(&[0; 8192]))?;
+    assert_eq!((found.info.file_system.as_str(), found.info.bytes), ("tmpfs", 8192));
+    assert!(found.info.disk.is_empty() && found.info.controller.is_empty());
+    let obstacles: Vec<_> = found.obstacles.iter().map(|(obstacle, _)| *obstacle).collect();
+    assert_eq!(obstacles, [FileObstacle::NoDisk, FileObstacle::FileSystem]);
+    let why = &found.obstacles[1].1;
+    assert_eq!(why.call, "nvmepeer_file_check");
+    assert!(why.limit.contains("tmpfs") && why.help.contains("nvmepeer_serve_create(3)"), "{why}");
+    // No file of this process has this number.
+    // SAFETY: nothing uses it but one call, which fails.
+    let error = check_file(unsafe { BorrowedFd::borrow_raw(900) }).unwrap_err();
+    assert_eq!(error.errno(), Some(EBADF));
+    Ok(())
+}
+
+#[test]
+fn pin_file_passes_range() -> Result<(), Error> {
+    let kernel = Kernel::new();
+    let controller = Controller::open("nvmep0")?;
+    kernel.refuse(pinned_number("NVME_PEER_EXTENTS"), ENODATA, 0);
+    let error = controller.pin_file(dmabuf(), 8, 16).map(|_| ()).unwrap_err();
+    assert!(error.errno() == Some(ENODATA) && error.to_string().contains("hole"), "{error}");
+    let request: sys::nvme_peer_extents = kernel.last_request();
+    assert_eq!((request.fd, request.first, request.blocks), (42, 8, 16));
+    Ok(())
+}
+
+/// Blocks of the file of a served queue pair, each of which is filled with its number.
+const BLOCKS: u8 = 64;
+
+fn described() -> Vec<u8> {
+    (0..BLOCKS).flat_map(|block| [block; 512]).collect()
+}
+
+/// Data memory that begins at a page.
+fn aligned(memory: &[AtomicU8]) -> Memory<'_> {
+    let start = memory.as_ptr().align_offset(4096);
+    memory[start..][..65536].into()
+}
+
+fn some_memory() -> Vec<AtomicU8> {
+    (0..65536 + 4096).map(|_| AtomicU8::new(0)).collect()
+}
+
+fn entries(entries: u32) -> ServeOptions {
+    ServeOptions { entries, ..ServeOptions::default() }
+}
+
+#[test]
+fn served_queue_pair_transfers_data() -> Result<(), Error> {
+    let _kernel = Kernel::new();
+    let (file, room, data) = (file_in_memory(&described()), some_memory(), described());
+    let memory = aligned(&room);
+    let mut served = ServedQueuePair::new(entries(4))?;
+    let namespace = served.add_namespace(&file, 0)?;
+    assert_eq!((namespace.nsid, namespace.block_size, namespace.blocks), (1, 512, BLOCKS.into()));
+    let buffer = served.add_buffer(memory)?;
+    assert_eq!(buffer.length, 65536);
+    let mut peer = Peer::new(&served, &namespace)?;
+    for round in 0..3 {
+        served.serve_while(|| {
+            served.kick();
+            // More commands than the rings have entries.
+            for lba in (0..40).step_by(8) {
+                assert_eq!(peer.command(peer::READ, lba, 8, buffer.dma + 512 * lba), 0);
+            }
+            assert_eq!(memory.part(0, 20480).to_vec(), data[..20480]);
+            memory.part(512, 1024).copy_from(&[0xa0 + round; 1024]);
+            assert_eq!(peer.command(peer::WRITE, 50, 2, buffer.dma + 512), 0);
+            let beyond = peer.command(peer::READ, BLOCKS.into(), 1, buffer.dma);
+            assert!(
+                nvmepeer::status_text(beyond as u16).contains("LBA out of range"),
+                "{beyond:x}"
+            );
+        })?;
+        let mut written = [0; 2048];
+        file.read_exact_at(&mut written, 49 * 512).expect("file");
+        assert_eq!(written[..512], [49; 512]);
+        assert_eq!(written[512..1536], [0xa0 + round; 1024]);
+        assert_eq!(written[1536..], [52; 512]);
+    }
+    drop(served);
+    assert_eq!(peer.state(), QueuePairState::Gone.into());
+    Ok(())
+}
+
+#[test]
+fn served_queue_pair_is_rearmed() -> Result<(), Error> {
+    let _kernel = Kernel::new();
+    let (file, room) = (file_in_memory(&described()), some_memory());
+    let memory = aligned(&room);
+    let mut served = ServedQueuePair::new(entries(4))?;
+    let namespace = served.add_namespace(&file, 0)?;
+    let buffer = served.add_buffer(memory)?;
+    let mut peer = Peer::new(&served, &namespace)?;
+    for (round, errno) in [(1, EPROTO), (2, ECANCELED)] {
+        match errno {
+            EPROTO => peer.ring(u32::MAX),
+            _ => peer.quiesce(),
+        }
+        // The stop comes after the loss.
+        let error = served
+            .serve_while(|| {
+                while peer.state() == QueuePairState::Live.into() {
+                    std::thread::yield_now();
+                }
+            })
+            .unwrap_err();
+        let why = error.explanation().expect("of the library");
+        assert_eq!((error.errno(), why.call.as_str()), (Some(errno), "nvmepeer_serve_run"));
+        assert!(!why.limit.is_empty() && !why.help.is_empty(), "{why}");
+        assert_eq!(peer.state(), QueuePairState::Quiesced.into());
+        assert_eq!(served.run().unwrap_err().errno(), Some(ESHUTDOWN));
+        assert_eq!(served.rearm()?, round);
+        peer.rearmed();
+        let status = served.serve_while(|| peer.command(peer::READ, 9, 1, buffer.dma))?;
+        assert_eq!((status, memory.part(0, 512).to_vec()), (0, vec![9; 512]));
+    }
+    assert_eq!(served.rearm().unwrap_err().errno(), Some(EALREADY));
+    Ok(())
+}
+
+#[test]
+fn served_queue_pair_refuses() -> Result<(), Error> {
+    let _kernel = Kernel::new();
+    let room = some_memory();
+    for options in [entries(3), ServeOptions { depth: 4097, ..entries(4) }] {
+        let error = ServedQueuePair::new(options).map(|_| ()).unwrap_err();
+        assert_eq!(error.errno(), Some(EINVAL));
+    }
+    let mut served = ServedQueuePair::new(ServeOptions::default())?;
+    let (null, file) = (File::open("/dev/null").expect("/dev/null"), file_in_memory(&[0; 4096]));
+    assert_eq!(served.add_namespace(null, 0).unwrap_err().errno(), Some(ENOTBLK));
+    assert_eq!(served.add_namespace(&file, 100).unwrap_err().errno(), Some(EINVAL));
+    let error = served.add_buffer(aligned(&room).part(1, 4096)).unwrap_err();
+    assert!(error.to_string().contains("4096"), "{error}");
+    served.stop();
+    served.run()
+}
+
+#[test]
+#[should_panic(expected = "the work")]
+fn panic_stops_the_server() {
+    let _kernel = Kernel::new();
+    let served = ServedQueuePair::new(ServeOptions::default()).expect("io_uring");
+    let _ = served.serve_while(|| panic!("the work"));
 }

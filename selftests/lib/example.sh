@@ -16,6 +16,12 @@ example_reads() {
 		cmp -n "$(stat -c %s "$example_work/block")" "$example_work/data" "$example_work/block"
 }
 
+# example_files NODE FOLDER: for the tests of bindings on files, as python/tests/device.py has them.
+example_files() {
+	mkfs.ext4 -q -F -b 4096 "/dev/${1}n1" && mount "/dev/${1}n1" "$2" && head -c 1M /dev/urandom >"$2/file" &&
+		truncate -s 1M "$2/holes" && sync -f "$2"
+}
+
 # example_reads_back NODE COMMAND...
 example_reads_back() {
 	example_writes "$1" && example_reads "$@"

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The Python package on a real controller: its example reads what was written, into a udmabuf, which
-# older kernels lack.
+# older kernels lack; files on the disk, also through a served queue pair.
 #
 # kernels: 7
 # iommu: on
-# timeout: 60
+# timeout: 90
 set -uo pipefail
 . /selftests/lib/bind.sh
 . /selftests/lib/example.sh
@@ -15,6 +15,8 @@ export PYTHONPATH=/build/user/python LD_LIBRARY_PATH=/build/user/lib PYTHONDONTW
 np_bind np0 || exit 1
 node=$(np_node np0)
 np_until 200 test -e "/dev/ngp${node#nvmep}n1"
+mount=$(mktemp -d)
+trap 'umount "$mount" 2>/dev/null' EXIT
 
 # A loss is an event of the queue pair's file, and the queue pair is re-armed.
 comes_back() {
@@ -47,4 +49,6 @@ comes_back() {
 
 ktap_check "the example reads what was written" example_reads_back "$node" python3 /build/user/python/read_block.py
 ktap_check "a loss is reported and the queue pair re-armed" comes_back
+ktap_check "make files on ext4" example_files "$node" "$mount"
+ktap_check "files are checked, in a window, pinned and served" python3 /build/user/python/device.py "$node" "$mount"
 ktap_end

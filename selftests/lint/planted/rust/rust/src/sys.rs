@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The C library as it is: <nvmepeer.h>, <nvmepeer_peer.h>, <linux/nvme_peer.h>.
+//! The C library as it is: <nvmepeer.h>, <nvmepeer_peer.h>, <nvmepeer_serve.h>, <linux/nvme_peer.h>.
 // Written by bindgen from those headers (make -C rust bindings), and never by hand.
 
 pub type __u32 = ::core::ffi::c_uint;
