@@ -133,7 +133,8 @@ vfio_user_device() {
 # external-facing, so the kernel does not trust the controller.
 topology_options() {
 	local topology=$1 run=$2 nvme_bus=rp1 gpu_bus=rp2 other_bus=rp3 external=(8.0)
-	local medium=file=$run/np0.img,format=raw,cache=unsafe,discard=unmap queues=''
+	# Zeroes that are written to a large disk take no space on the host.
+	local medium=file=$run/np0.img,format=raw,cache=unsafe,discard=unmap${np_medium_gb:+,detect-zeroes=unmap} queues=''
 	root_ports
 	[[ $topology != external ]] || external+=(3.0)
 	"$np_source/selftests/lib/external_port.py" "$run/external.aml" "${external[@]}"
@@ -154,7 +155,7 @@ topology_options() {
 	fi
 	# As many queue pairs as processors: half of them are for peers.
 	[[ $topology != numa ]] || queues=,max_ioqpairs=8
-	[[ ${np_data:-yes} == yes ]] || medium=driver=null-co,size=2G
+	[[ ${np_data:-yes} == yes ]] || medium=driver=null-co,size=${np_medium_gb:-2}G
 	echo "-drive if=none,id=d0,$medium${np_medium_rate:+,throttling.iops-total=$np_medium_rate}"
 	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
 	# QEMU copies data in GPU memory through bounce buffers. A command waits if none is free,
@@ -263,7 +264,7 @@ make_run_folder() {
 	fi
 	[[ ! $guest_machine ]] || take_machine "$run"
 	[[ ! $guest_added ]] || cp -aL "$guest_added" "$run/added"
-	truncate -s 2G "$run/np0.img"
+	truncate -s "${np_medium_gb:-2}G" "$run/np0.img"
 	[[ -e $run/np1.img ]] || truncate -s 512M "$run/np1.img"
 	truncate -s 64M "$run/np1-metadata.img"
 	index_modules "$run" "$kernel" "$version"
