@@ -48,19 +48,6 @@ static int run_on(const char *format, int instance)
 	return system(command);
 }
 
-/* The works of windows that have gone may still hold it. */
-static int unmount(void)
-{
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-
-	while (umount(MOUNT)) {
-		if (np_now_ms() > end)
-			return -errno;
-		np_sleep_ms(100);
-	}
-	return 0;
-}
-
 FIXTURE_SETUP(bad_files)
 {
 	self->qp.fd = -1;
@@ -91,7 +78,7 @@ FIXTURE_TEARDOWN(bad_files)
 	np_memory_free(&self->memory);
 	close(self->file);
 	if (self->mounted)
-		EXPECT_EQ(0, unmount());
+		EXPECT_EQ(0, np_unmount(MOUNT));
 	/* The other controller is checked in direct mode. */
 	np_qp_set_mode(NVME_PEER_MODE_DIRECT);
 	EXPECT_EQ(0, np_bad_close(&self->bad));

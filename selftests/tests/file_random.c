@@ -115,17 +115,10 @@ static struct np_memory memories[PEERS];
 static char disk[32];
 static uint64_t random_state;
 
-static uint64_t mix(uint64_t word)
-{
-	word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9u;
-	word = (word ^ word >> 27) * 0x94d049bb133111ebu;
-	return word ^ word >> 31;
-}
-
 static uint32_t any(uint32_t below)
 {
 	random_state += 0x9e3779b97f4a7c15u;
-	return (uint32_t)(mix(random_state) % below);
+	return (uint32_t)(np_mix(random_state) % below);
 }
 
 static void lock(atomic_flag *busy)
@@ -149,17 +142,9 @@ static bool wrong(const char *what, uint32_t file, uint32_t block, uint64_t got)
 
 /* --- blocks ------------------------------------------------------------------ */
 
-/* The first words are file, block, version and a checksum; the others follow from it. */
 static void describe(uint64_t words[WORDS], uint32_t file, uint32_t block, uint32_t version)
 {
-	uint64_t sum = mix((uint64_t)file << 48 ^ (uint64_t)block << 32 ^ version ^ 0x6e766d6570656572u);
-
-	words[0] = file;
-	words[1] = block;
-	words[2] = version;
-	words[3] = sum;
-	for (uint32_t i = 4; i < WORDS; i++)
-		words[i] = sum += 0x9e3779b97f4a7c15u;
+	np_describe(words, NP_PAGE, file, block, version);
 }
 
 static bool is_zero(const uint64_t words[WORDS])

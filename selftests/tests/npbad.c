@@ -81,16 +81,60 @@ int np_bad_wait_word(struct np_bad *bad, uint32_t word, uint32_t value)
 	return 0;
 }
 
-int np_bad_cut_power(struct np_bad *bad)
+static int cut_power(struct np_bad *bad, uint32_t value)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-	int ret = np_bad_set(bad, BADCTRL_POWER_CUT, 1);
+	int ret = np_bad_set(bad, BADCTRL_POWER_CUT, value);
 
 	while (!ret && np_bad_get(bad, BADCTRL_POWER_CUT)) {
 		if (np_now_ms() > end)
 			return -ETIMEDOUT;
 		np_sleep_ms(1);
 	}
+	return ret;
+}
+
+int np_bad_cut_power(struct np_bad *bad)
+{
+	return cut_power(bad, 1);
+}
+
+int np_bad_cut_namespaces(struct np_bad *bad, uint32_t namespaces)
+{
+	return cut_power(bad, namespaces << BADCTRL_CUT_SHIFT);
+}
+
+/* Rule 0 counts the commands before the one that rule 1 interrupts. */
+int np_bad_arm_cut(struct np_bad *bad, uint32_t commands, uint32_t namespaces)
+{
+	const uint32_t all = BADCTRL_ON_IO | BADCTRL_ANY;
+	int ret = np_bad_rule(bad, 0, all, BADCTRL_COUNT, 0, 0) ?:
+		  np_bad_rule(bad, 1, all, BADCTRL_CUT, namespaces, 0);
+
+	if (ret || !commands)
+		return ret;
+	return np_bad_rule(bad, 0, all, BADCTRL_COUNT, 0, commands - 1) ?:
+	       np_bad_rule(bad, 1, all, BADCTRL_CUT, namespaces, 1);
+}
+
+uint32_t np_bad_power_off(struct np_bad *bad)
+{
+	return np_bad_get(bad, BADCTRL_POWER(BADCTRL_POWER_OFF));
+}
+
+int np_bad_set_power_off(struct np_bad *bad, uint32_t namespaces)
+{
+	return np_bad_set(bad, BADCTRL_POWER(BADCTRL_POWER_OFF), namespaces);
+}
+
+int np_bad_large_blocks(struct np_bad *bad)
+{
+	static const uint32_t lengths[] = { 0, 8, 16 };
+	int ret = np_bad_identify(bad, 0, 130, 12);
+
+	for (int i = 0; i < 3 && !ret; i++)
+		ret = np_bad_identify(bad, 0, lengths[i] + 1,
+				      (uint8_t)(BADCTRL_NAMESPACE_BYTES / NP_PAGE >> 8));
 	return ret;
 }
 

@@ -72,6 +72,17 @@ int np_bad_rule_in(struct np_bad *bad, const struct np_bad_place *place, unsigne
 uint32_t np_bad_hits(struct np_bad *bad, unsigned int rule);
 /* Drops data that is not durable, whether badctrl is bound or not. */
 int np_bad_cut_power(struct np_bad *bad);
+/*
+ * Power of a set of namespaces, by bit. A cut loses none, some or all of their blocks that are not
+ * durable, and leaves them off. np_bad_arm_cut() has it in the I/O command number @commands from now
+ * on, or in none for 0; @namespaces may have BADCTRL_CUT_KEEPS. It uses rules 0 and 1.
+ */
+int np_bad_arm_cut(struct np_bad *bad, uint32_t commands, uint32_t namespaces);
+int np_bad_cut_namespaces(struct np_bad *bad, uint32_t namespaces);
+uint32_t np_bad_power_off(struct np_bad *bad);
+int np_bad_set_power_off(struct np_bad *bad, uint32_t namespaces);
+/* All namespaces have logical blocks of 4096 bytes, until BADCTRL_DEFAULTS; it is not bound. */
+int np_bad_large_blocks(struct np_bad *bad);
 
 /* Binds badctrl, waits for @namespaces namespaces and opens the first. */
 int np_bad_bind(struct np_bad *bad, unsigned int namespaces);

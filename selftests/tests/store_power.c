@@ -109,17 +109,10 @@ void model_reset(uint64_t seed)
 /* The logical block of all namespaces, 512 or 4096 bytes, and their length in blocks. */
 void model_block(uint32_t disk, uint32_t bytes)
 {
-	static const uint32_t lengths[] = { 0, 8, 16 };
-
 	(void)disk;
 	guest.block = bytes;
-	if (bytes == MODEL_BLOCK)
-		return;
-	must(np_bad_identify(&guest.bad, 0, 130, 12), "blocks of 4096 bytes");
-	for (int i = 0; i < 3; i++)
-		must(np_bad_identify(&guest.bad, 0, lengths[i] + 1,
-				     (uint8_t)(BADCTRL_NAMESPACE_BYTES / bytes >> 8)),
-		     "the number of blocks");
+	if (bytes != MODEL_BLOCK)
+		must(np_bad_large_blocks(&guest.bad), "blocks of 4096 bytes");
 }
 
 static void show(uint32_t disk)
@@ -151,7 +144,7 @@ void model_start(void)
 	if (!guest.bound)
 		bind();
 	model_arm(MODEL_CUT, 0, 0);
-	must(np_bad_set(&guest.bad, BADCTRL_POWER(BADCTRL_POWER_OFF), 0), "power is on");
+	must(np_bad_set_power_off(&guest.bad, 0), "power is on");
 }
 
 uint32_t model_random(uint32_t range)
@@ -160,40 +153,25 @@ uint32_t model_random(uint32_t range)
 	return (uint32_t)(guest.random >> 33) % range;
 }
 
-/* Rule 0 counts the commands before the one that rule 1 interrupts. */
 void model_arm(enum model_end end, uint32_t commands, uint32_t disks)
 {
-	struct np_bad *bad = &guest.bad;
-	uint32_t argument = disks | (end == MODEL_KILL ? BADCTRL_CUT_KEEPS : 0);
+	uint32_t keeps = end == MODEL_KILL ? BADCTRL_CUT_KEEPS : 0;
 
-	must(np_bad_rule(bad, 0, 0, BADCTRL_COUNT, 0, 0) ?:
-	     np_bad_rule(bad, 1, BADCTRL_ON_IO | BADCTRL_ANY, BADCTRL_CUT, argument, 0), "rules end");
-	if (!commands)
-		return;
-	must(np_bad_rule(bad, 0, BADCTRL_ON_IO | BADCTRL_ANY, BADCTRL_COUNT, 0, commands - 1) ?:
-	     np_bad_rule(bad, 1, BADCTRL_ON_IO | BADCTRL_ANY, BADCTRL_CUT, argument, 1),
-	     "power will be cut");
+	must(np_bad_arm_cut(&guest.bad, commands, disks | keeps), "power will be cut");
 }
 
 void model_end(enum model_end end, uint32_t disks)
 {
-	struct np_bad *bad = &guest.bad;
-	int64_t until = np_now_ms() + NP_TIMEOUT_MS;
-
 	model_arm(end, 0, 0);
-	if (end == MODEL_KILL) {
-		must(np_bad_set(bad, BADCTRL_POWER(BADCTRL_POWER_OFF), disks | model_ended()),
-		     "the process ends");
-		return;
-	}
-	must(np_bad_set(bad, BADCTRL_POWER_CUT, disks << BADCTRL_CUT_SHIFT), "power is cut");
-	while (np_bad_get(bad, BADCTRL_POWER_CUT))
-		must(np_now_ms() > until ? -ETIMEDOUT : 0, "power is cut in time");
+	if (end == MODEL_KILL)
+		must(np_bad_set_power_off(&guest.bad, disks | model_ended()), "the process ends");
+	else
+		must(np_bad_cut_namespaces(&guest.bad, disks), "power is cut");
 }
 
 uint32_t model_ended(void)
 {
-	return np_bad_get(&guest.bad, BADCTRL_POWER(BADCTRL_POWER_OFF));
+	return np_bad_power_off(&guest.bad);
 }
 
 void model_hide(uint32_t disk, int error)

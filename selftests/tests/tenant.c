@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "tenant.h"
@@ -202,4 +203,35 @@ int np_make_scattered(const char *path, uint32_t pieces)
 		ret = -EIO;
 	close(file);
 	return ret;
+}
+
+int np_unmount(const char *path)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	while (umount(path)) {
+		if (np_now_ms() > end)
+			return -errno;
+		np_sleep_ms(20);
+	}
+	return 0;
+}
+
+uint64_t np_mix(uint64_t word)
+{
+	word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9u;
+	word = (word ^ word >> 27) * 0x94d049bb133111ebu;
+	return word ^ word >> 31;
+}
+
+void np_describe(uint64_t *words, uint32_t bytes, uint64_t owner, uint32_t number, uint32_t version)
+{
+	uint64_t sum = np_mix(np_mix(owner ^ 0x6e766d6570656572u) ^ (uint64_t)number << 32 ^ version);
+
+	words[0] = owner;
+	words[1] = number;
+	words[2] = version;
+	words[3] = sum;
+	for (uint32_t i = 4; i < bytes / sizeof(*words); i++)
+		words[i] = sum += 0x9e3779b97f4a7c15u;
 }

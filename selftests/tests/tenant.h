@@ -73,5 +73,11 @@ int np_make_file(const char *path, uint32_t bytes);
 /* Extents of a page each, on a file system with such blocks. */
 int np_make_scattered(const char *path, uint32_t pieces);
 uint32_t np_count_extents(int file);
+/* The works of windows that have gone may still hold the file system. */
+int np_unmount(const char *path);
+
+uint64_t np_mix(uint64_t word);
+/* A block that describes itself: @owner, @number, @version, a checksum, and what follows from it. */
+void np_describe(uint64_t *words, uint32_t bytes, uint64_t owner, uint32_t number, uint32_t version);
 
 #endif /* TENANT_H */
