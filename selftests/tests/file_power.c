@@ -15,7 +15,8 @@
  *
  * Each cut makes all choices by a seed of its own, SEED, SEED + 1 and so on.
  *
- * kernels: 7 debug
+ * kernels: 7
+ * long-kernels: 7 debug
  * iommu: on
  * timeout: 300
  * arguments: 9

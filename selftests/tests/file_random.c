@@ -7,7 +7,8 @@
  *
  * A module without windows on files runs the operations of the processes alone.
  *
- * kernels: 7 debug
+ * kernels: 7
+ * long-kernels: 7 debug
  * iommu: on
  * timeout: 120
  * arguments: --operations 300

@@ -375,6 +375,19 @@ TEST_F(files, attributes_that_are_refused)
 	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, NULL));
 }
 
+/* Pages of its files are written to the journal first. */
+TEST_F(files, journal_of_data_is_refused)
+{
+	if (is_xfs(variant))
+		SKIP(return, "XFS has no journal of data");
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	close(self->file);
+	ASSERT_EQ(0, np_unmount(MOUNT));
+	ASSERT_EQ(0, run("mount -o data=journal %s " MOUNT, self->disk));
+	self->file = open(DATA, O_RDWR);
+	EXPECT_EQ(-EMEDIUMTYPE, np_window_add(&self->qp, self->file, 0, 0, NULL));
+}
+
 static int change_capability(unsigned int capability, bool effective)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -684,6 +697,16 @@ TEST_F(files, frozen_file_system_is_read_after_a_change)
 	EXPECT_EQ(0, read_piece(self));
 	ASSERT_EQ(0, freeze(FITHAW));
 	EXPECT_EQ(0, write_piece(self));
+}
+
+/* The end of the pin changes time stamps, and waits for the thaw. */
+TEST_F(files, frozen_file_is_released_after_the_thaw)
+{
+	ASSERT_EQ(0, freeze(FIFREEZE));
+	EXPECT_EQ(0, np_window_remove(&self->qp, self->window));
+	np_sleep_ms(100);
+	ASSERT_EQ(0, freeze(FITHAW));
+	EXPECT_TRUE(becomes_writable(DATA));
 }
 
 TEST_F(files, read_only_file_system_takes_no_writes)
@@ -1209,6 +1232,9 @@ TEST_F(files, extents_of_bad_requests)
 	EXPECT_EQ(-EBADF, get_extents(self, &bad));
 	self->file = file;
 	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
+	ASSERT_EQ(0, fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, NP_PAGE));
+	EXPECT_EQ(-ENODATA, get_extents(self, &bad));
+	EXPECT_TRUE(becomes_writable(DATA));
 }
 
 /* The pin is removed again if its descriptor cannot be returned. */

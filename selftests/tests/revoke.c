@@ -221,10 +221,12 @@ TEST_F(revoke, open_files_return_eshutdown)
 	struct nvme_peer_buf_import import;
 	struct nvme_peer_qp_export out;
 	struct nvme_peer_qp_info info;
+	struct nvme_peer_extents extents = { .size = sizeof(extents), .fd = self->ctrl.fd };
 
 	ASSERT_EQ(0, np_unbind(self->ctrl.address));
 	ASSERT_EQ(0, np_qp_info(self->qp.fd, &info));
 	EXPECT_EQ(NVME_PEER_QP_GONE, info.state);
+	EXPECT_EQ(-ESHUTDOWN, np_ioctl(self->ctrl.fd, NVME_PEER_EXTENTS, &extents));
 	EXPECT_EQ(-ESHUTDOWN, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_SQ, 0, &out));
 	EXPECT_EQ(-ESHUTDOWN, np_qp_create(self->ctrl.fd, ENTRIES, &create));
 	EXPECT_EQ(-ESHUTDOWN, np_import(self->ctrl.fd, self->buffer.fd, 0, &import));
