@@ -162,6 +162,8 @@ void nvmepeer_serve_kick(struct nvmepeer_serve *serve);
  * @serve: QUIESCED and not running; no peer is in a call on it
  * @losses: receives the argument of nvmepeer_queue_rearm()
  *
+ * An nvmepeer_serve_stop() before it does not end the next nvmepeer_serve_run().
+ *
  * Returns 0, -EALREADY if it is LIVE, -ESHUTDOWN if it has failed, or -EBUSY while it is
  * running.
  */

@@ -403,6 +403,8 @@ int nvmepeer_serve_rearm(struct nvmepeer_serve *serve, uint32_t *losses)
 	for (int part = 0; part < SERVE_PARTS; part++)
 		memset(serve_memory(serve, part), 0, serve->parts[part].length);
 	serve->fetched = serve->posted = serve->consumed = 0;
+	/* It was for the run that ended with the loss. */
+	serve->stop = false;
 	begin(serve);
 	*losses = serve->losses;
 	return 0;

@@ -144,9 +144,6 @@ class ServedQueuePair(_Object):
         nvmepeer_queue_rearm()."""
         losses = c_uint32()
         try_call("serve_rearm", self._open(), byref(losses))
-        # A stop that came with the loss must not end the next run.
-        call("serve_stop", self._open())
-        try_call("serve_run", self._open())
         return losses.value
 
     def kick(self) -> None:

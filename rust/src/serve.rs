@@ -232,9 +232,6 @@ impl<'m> ServedQueuePair<'m> {
         let mut losses = 0;
         // SAFETY: the pointer is to a local variable, and no thread is in run().
         done(unsafe { sys::nvmepeer_serve_rearm(self.handle.raw(), &mut losses) })?;
-        // A stop that came with the loss must not end the next run.
-        self.stop();
-        self.run()?;
         Ok(losses)
     }
 }
