@@ -11,11 +11,7 @@ set -euo pipefail
 
 gib=${1:-80} types=("${@:2}")
 ((${#types[@]})) || types=(ext4 xfs)
-np_bind np0 nvme-peer
-np_until 200 np_node np0 >/dev/null
-node=$(np_node np0)
-disk=/dev/${node}n1
-np_until 200 test -b "$disk"
+disk=$(np_bind_disk np0)
 mkdir -p /tmp/np-files
 cd /tmp
 

@@ -7,11 +7,7 @@
 set -euo pipefail
 . /selftests/lib/bind.sh
 
-np_bind np1 nvme-peer
-np_until 200 np_node np1 >/dev/null
-node=$(np_node np1)
-disk=/dev/${node}n1
-np_until 200 test -b "$disk"
+disk=$(np_bind_disk np1)
 mkdir -p /tmp/np-files
 
 # measure TYPE MKFS...: make the files, and measure with nothing of them in memory.

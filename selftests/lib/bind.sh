@@ -69,3 +69,11 @@ np_until() {
 np_monitor() {
 	echo "@np monitor $*" >/dev/ttyS1
 }
+
+# np_bind_disk NAME: bind it to nvme-peer, and print the block device of its namespace 1.
+np_bind_disk() {
+	local disk
+	np_bind "$1" nvme-peer >&2 && np_until 200 np_node "$1" >/dev/null || return
+	disk=/dev/$(np_node "$1")n1
+	np_until 200 test -b "$disk" && echo "$disk"
+}
