@@ -123,10 +123,12 @@ static const char *one_round(struct stage *stage, const struct scenario *scenari
 	return left_behind(stage, baseline);
 }
 
-/* All of the first failures, and every seventh later one if rounds are slow. */
+/* All of the first failures, and some of the later ones, fewer if rounds are slow. */
 static unsigned int next(const struct scenario *scenario, unsigned int n)
 {
-	return n + (scenario->costly && !every_failure && n >= 8 ? 7 : 1);
+	if (every_failure || n < 8)
+		return n + 1;
+	return n + (scenario->costly ? 17 : 3);
 }
 
 static bool fail_each(struct stage *stage, const struct scenario *scenario)

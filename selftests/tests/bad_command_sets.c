@@ -4,7 +4,7 @@
  * no block device. Unprivileged users may send commands whose data length is known: those to
  * zoned namespaces.
  *
- * kernels: 6.1 debug
+ * kernels: 6.1 7
  * long-kernels: 6.1 6.12 7 debug
  * iommu: on
  */

@@ -3,7 +3,7 @@
  * Identify data in combinations that no emulated controller reports, and I/O under each
  * of them.
  *
- * kernels: 6.1 7 debug
+ * kernels: 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180

@@ -3,7 +3,7 @@
  * Mediated queue pairs on a controller with faults: commands that do not end are aborted, or end with
  * the one shared queue pair that they are on; statuses; and losses of the controller.
  *
- * kernels: 6.1 debug
+ * kernels: debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180

@@ -4,7 +4,8 @@
  * that of the blocks, and never copied into the memory of another process than the
  * submitter, nor while a request is held.
  *
- * kernels: 6.1 7 debug
+ * kernels: 6.1 7
+ * long-kernels: 6.1 7 debug
  * iommu: on
  * timeout: 180
  */

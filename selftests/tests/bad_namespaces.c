@@ -5,7 +5,7 @@
  * If a namespace changes without such a command, peer queue pairs are stopped; a
  * namespace with other identifiers is a new disk.
  *
- * kernels: 6.1 debug
+ * kernels: 6.1 7
  * long-kernels: 6.1 6.12 7 debug
  * iommu: on
  * timeout: 300

@@ -4,7 +4,7 @@
  * leaves nothing on the controller, if need be after a reset, and no call returns while
  * the controller may still write to rings.
  *
- * kernels: 7 debug
+ * kernels: 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * long-iommu: on off

@@ -3,7 +3,7 @@
  * Fault detection for a controller that only peers use, peers that request recovery, and
  * what happens if recovery fails.
  *
- * kernels: 6.1 debug
+ * kernels: debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180

@@ -3,6 +3,8 @@
  * Status handling: the block layer's error, retries where the controller allows them, the
  * raw status for passthrough; and the counters and log lines of failed commands.
  *
+ * kernels: 6.1 7
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  */
 #include <errno.h>

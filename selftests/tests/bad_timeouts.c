@@ -4,7 +4,7 @@
  * and restarted. Callers get an error, peers are notified, and data pages stay mapped
  * until the controller has stopped.
  *
- * kernels: 6.1 debug
+ * kernels: 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180

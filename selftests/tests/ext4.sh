@@ -3,7 +3,7 @@
 # An ext4 file system on a partition: copied files are read back from the disk unchanged, also if
 # the controller is reset meanwhile. A swap file on this disk works while peers have queue pairs,
 # the controller is reset and its shares change.
-# kernels: 7 debug
+# kernels: 7
 # long-kernels: 6.1 6.12 7 debug kcsan
 # iommu: on
 # long-iommu: on off

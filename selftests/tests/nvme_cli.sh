@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Unmodified nvme-cli on the controller, generic and block nodes.
+# kernels: 6.1 7
+# long-kernels: 6.1 6.12 7 debug kcsan
 # iommu: on off
 # timeout: 60
 # Functions are called by name through ktap_check.

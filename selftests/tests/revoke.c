@@ -4,7 +4,7 @@
  * invalidated and waited for, doorbells fault or are harmless, and no memory is written
  * afterwards.
  *
- * kernels: 6.1 7 debug
+ * kernels: debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * long-iommu: on off pt
