@@ -1329,17 +1329,22 @@ union nvmep_entry {
 	u64 words[NVMEP_SQE_DWORDS / 2];
 };
 
-/* Copies an entry: the tenant may write it at any time. */
-static void nvmep_tenant_copy(const struct nvmep_tenant *tenant,
-			      union nvmep_entry *entry)
+/*
+ * Copies an entry: the tenant may write it at any time.  A loop would cost a
+ * check of the index for each word.
+ */
+static union nvmep_entry nvmep_tenant_copy(const struct nvmep_tenant *tenant)
 {
 	const union nvmep_entry *ring =
 		page_address(tenant->qp->sq.host->pages[0]);
-	unsigned int i;
+	const u64 *words = ring[tenant->sq_head].words;
 
-	ring += tenant->sq_head;
-	for (i = 0; i < ARRAY_SIZE(entry->words); i++)
-		entry->words[i] = READ_ONCE(ring->words[i]);
+	return (union nvmep_entry){ .words = {
+		READ_ONCE(words[0]), READ_ONCE(words[1]),
+		READ_ONCE(words[2]), READ_ONCE(words[3]),
+		READ_ONCE(words[4]), READ_ONCE(words[5]),
+		READ_ONCE(words[6]), READ_ONCE(words[7]),
+	} };
 }
 
 /*
@@ -1353,13 +1358,12 @@ static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 	struct nvmep_tenant_command *command =
 		list_first_entry(&tenant->idle, struct nvmep_tenant_command,
 				 node);
+	const union nvmep_entry entry = nvmep_tenant_copy(tenant);
 	struct nvmep_mediate_command *checked = &command->command;
-	union nvmep_entry entry;
 	struct nvmep_file *file;
 	int status;
 	u32 cost;
 
-	nvmep_tenant_copy(tenant, &entry);
 	file = nvmep_window_refresh(tenant, le32_to_cpu(entry.dwords[1]));
 	status = nvmep_mediate_check(&tenant->rights, entry.dwords, checked);
 	cost = nvmep_tenant_cost(checked, status ? NULL : file);
