@@ -28,10 +28,11 @@
  * commands and nests in qp->lock; reset work does not take it.  tenant->mutex
  * serializes changes of windows and buffers; it nests in qp->lock.
  *
- * What a command in flight holds: a reference to the usage counter of the
- * namespace's request queue, so that whatever freezes I/O waits for it and holds
- * the pass; a reference to the users of its buffer, so that the memory stays
- * mapped; and a count in its window, so that the file stays open.
+ * What a command in flight holds: a count in its window, so that the file stays
+ * open; and a count in its buffer.  The window has a reference to the usage
+ * counter of the namespace's request queue while it has commands, so that whatever
+ * freezes I/O waits for them and holds the pass; the buffer has one to its users,
+ * so that the memory stays mapped.
  *
  * A command of a window on a file is sent in parts, one for each extent, and
  * completes with the first error.  It counts as direct I/O of the inode, and a
@@ -95,9 +96,9 @@ struct nvmep_tenant;
  *	them, as the first may not cover what they follow
  *
  * A namespace that was removed, whose windows may still exist, and a later one
- * with the same NSID share it, but no Flush: each command holds the usage counter
- * of its own disk, and a scan adds the later one after the disk of the first was
- * deleted, which waits for that counter.
+ * with the same NSID share it, but no Flush: the window of each command holds the
+ * usage counter of its own disk, and a scan adds the later one after the disk of the
+ * first was deleted, which waits for that counter.
  */
 struct nvmep_flushes {
 	struct list_head node;
@@ -213,7 +214,8 @@ struct nvmep_file {
  * @bdev: the block device, or that of the file system
  * @blocks: its namespace
  * @flushes: of its namespace
- * @in_flight: commands; read racily by READ_ONCE()
+ * @in_flight: commands, for which one reference to the usage counter of
+ *	@blocks.queue is held; read racily by READ_ONCE()
  * @epoch: of the window in the slot, or of the next one; more than 16 bits: the
  *	slot stays empty
  *
@@ -235,9 +237,7 @@ struct nvmep_window {
  *	mediator->done, or file->waiting or ->running
  * @tenant: const
  * @command: what was checked; of an idle one, maybe an entry that was not taken
- * @users: of the buffer, a reference; NULL without data
- * @buf: buffer in memory of a device that its data goes to, or NULL.  Valid while
- *	@users is held
+ * @buf: buffer of its data, in whose @in_flight it is; NULL without data
  * @file: of a Read, Write or Write Zeroes of a window on a file, else NULL.  Valid
  *	while the window is
  * @segment: with @file: that of its data
@@ -253,7 +253,6 @@ struct nvmep_tenant_command {
 	struct list_head node;
 	struct nvmep_tenant *tenant;
 	struct nvmep_mediate_command command;
-	struct percpu_ref *users;
 	struct nvmep_buf *buf;
 	struct nvmep_file *file;
 	const struct nvmep_segment *segment;

@@ -240,19 +240,58 @@ nvmep_command_window(const struct nvmep_tenant_command *command)
 	return &command->tenant->windows[command->command.window];
 }
 
+/*
+ * Holds the namespace.  The commands of a window share one reference: the first
+ * takes it, and the others fail as it would.
+ */
+static bool nvmep_window_hold(struct nvmep_window *window)
+{
+	struct percpu_ref *counter = &window->blocks.queue->q_usage_counter;
+
+	if (window->in_flight ? percpu_ref_is_dying(counter) :
+				!percpu_ref_tryget_live(counter))
+		return false;
+	WRITE_ONCE(window->in_flight, window->in_flight + 1);
+	return true;
+}
+
+static void nvmep_window_release(struct nvmep_window *window)
+{
+	WRITE_ONCE(window->in_flight, window->in_flight - 1);
+	if (!window->in_flight)
+		percpu_ref_put(&window->blocks.queue->q_usage_counter);
+}
+
+/* Holds the memory of a buffer, as nvmep_window_hold(). */
+static bool nvmep_data_hold(struct nvmep_buf *buf)
+{
+	if (buf->in_flight ? percpu_ref_is_dying(&buf->users) :
+			     !nvmep_buf_tryget_users(buf))
+		return false;
+	buf->in_flight++;
+	return true;
+}
+
+static void nvmep_data_release(struct nvmep_buf *buf)
+{
+	if (!--buf->in_flight)
+		percpu_ref_put(&buf->users);
+}
+
+static bool nvmep_command_writes(const struct nvmep_mediate_command *command)
+{
+	return command->opcode != nvme_cmd_read;
+}
+
 /* The controller does not access its data any more. */
 static void nvmep_command_release(struct nvmep_tenant_command *command)
 {
-	struct nvmep_window *window = nvmep_command_window(command);
-
 	lockdep_assert_held(&command->tenant->mediator->lock);
 
-	if (command->users)
-		percpu_ref_put(command->users);
-	command->users = NULL;
+	if (command->buf)
+		nvmep_data_release(command->buf);
 	command->buf = NULL;
-	WRITE_ONCE(window->in_flight, window->in_flight - 1);
-	percpu_ref_put(&window->blocks.queue->q_usage_counter);
+	nvmep_window_release(nvmep_command_window(command));
 }
 
 /* Adds to a counter under mediator->lock that others read without it. */
@@ -323,11 +362,6 @@ static void nvmep_flushes_done(struct nvmep_mediator *mediator,
 	flushes->busy = false;
 	list_for_each_entry_safe(command, next, &flushes->issued, node)
 		nvmep_command_done(mediator, command, status);
-}
-
-static bool nvmep_command_writes(const struct nvmep_mediate_command *command)
-{
-	return command->opcode != nvme_cmd_read;
 }
 
 /* All parts have ended on the controller. */
@@ -501,7 +535,8 @@ static bool nvmep_command_order(const struct nvmep_mediator *mediator,
 	struct nvmep_buf *buf = command->buf;
 	bool slow = false;
 
-	if (!buf || command->status)
+	if (!buf || !buf->word || command->status ||
+	    nvmep_command_writes(&command->command))
 		return false;
 	if (buf->batch < command->batch) {
 		slow = nvmep_command_read_word(command);
@@ -1167,61 +1202,27 @@ static void nvmep_tenant_count(struct nvmep_tenant *tenant,
 }
 
 /*
- * Holds the buffer's memory for a command.  Returns 0 or an NVMe status: the
- * exporter may have invalidated the buffer since the check.
- */
-static int nvmep_tenant_get_data(struct nvmep_tenant *tenant,
-				 const struct nvmep_mediate_command *command,
-				 struct nvmep_dma_range *range)
-{
-	enum dma_data_direction dir = command->opcode == nvme_cmd_read ?
-				      DMA_FROM_DEVICE : DMA_TO_DEVICE;
-	int err;
-
-	rcu_read_lock();
-	err = nvmep_buf_range(tenant->buffers[command->buffer],
-			      command->offset, command->bytes, dir, range);
-	rcu_read_unlock();
-	return err ? NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR : 0;
-}
-
-/*
  * Holds the namespace for a command.  Returns 0; an NVMe status; or -EAGAIN
  * while its I/O is held: the command stays in the ring.
  */
 static int nvmep_window_get(struct nvmep_window *window)
 {
-	struct percpu_ref *counter = &window->blocks.queue->q_usage_counter;
-
-	if (!percpu_ref_tryget_live(counter))
+	if (!nvmep_window_hold(window))
 		return test_bit(GD_DEAD, &window->bdev->bd_disk->state) ?
 		       NVME_SC_INVALID_NS | NVME_STATUS_DNR : -EAGAIN;
 	if (READ_ONCE(*window->blocks.format) == window->blocks.expected)
 		return 0;
-	percpu_ref_put(counter);
+	nvmep_window_release(window);
 	return NVME_SC_INVALID_NS | NVME_STATUS_DNR;
-}
-
-/* The buffer, if data goes to memory of a device. */
-static struct nvmep_buf *
-nvmep_tenant_ordered_buf(const struct nvmep_tenant *tenant,
-			 const struct nvmep_mediate_command *command)
-{
-	struct nvmep_buf *buf;
-
-	if (command->opcode != nvme_cmd_read)
-		return NULL;
-	buf = tenant->buffers[command->buffer];
-	return buf->word ? buf : NULL;
 }
 
 /* The first part is sent: the caller has checked that there is room. */
 static void nvmep_command_split(struct nvmep_tenant_command *command,
-				const struct nvmep_dma_range *range)
+				const struct nvmep_segment *segment)
 {
 	struct nvmep_mediator *mediator = command->tenant->mediator;
 
-	command->segment = range->segment;
+	command->segment = segment;
 	command->sent = 0;
 	command->parts = 0;
 	command->deadline = jiffies + nvmep_command_timeout(command);
@@ -1230,20 +1231,20 @@ static void nvmep_command_split(struct nvmep_tenant_command *command,
 	nvmep_command_send_parts(mediator, command);
 }
 
-/* Takes @command, which was checked, off tenant->idle. */
+/* Takes @command, which holds its window and @buf, off tenant->idle. */
 static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 				struct nvmep_shared *shared,
 				struct nvmep_tenant_command *command,
-				const struct nvmep_dma_range *range,
-				struct nvmep_file *file)
+				struct nvmep_buf *buf, struct nvmep_file *file)
 {
 	const struct nvmep_mediate_command *checked = &command->command;
 	struct nvmep_window *window = &tenant->windows[checked->window];
+	const struct nvmep_segment *segment =
+		buf ? nvmep_segments_find(&buf->segments, checked->offset) :
+		      NULL;
 
-	command->users = range->users;
-	command->buf = nvmep_tenant_ordered_buf(tenant, checked);
+	command->buf = buf;
 	command->file = file;
-	WRITE_ONCE(window->in_flight, window->in_flight + 1);
 	WRITE_ONCE(tenant->in_flight, tenant->in_flight + 1);
 	tenant->zeroes |= checked->opcode == nvme_cmd_write_zeroes;
 	nvmep_tenant_count(tenant, checked);
@@ -1253,12 +1254,12 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 		return;
 	}
 	if (file) {
-		nvmep_command_split(command, range);
+		nvmep_command_split(command, segment);
 		return;
 	}
 	list_del_init(&command->node);
 	nvmep_shared_submit(tenant->mediator, shared, command, checked,
-			    range->segment, nvmep_command_timeout(command));
+			    segment, nvmep_command_timeout(command));
 }
 
 /*
@@ -1272,7 +1273,7 @@ static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 {
 	const struct nvmep_mediate_command *checked = &command->command;
 	struct nvmep_window *window = &tenant->windows[checked->window];
-	struct nvmep_dma_range range = { };
+	struct nvmep_buf *buf = NULL;
 	int ret;
 
 	if (checked->opcode == nvme_cmd_write_zeroes && tenant->zeroes)
@@ -1281,13 +1282,14 @@ static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 	if (ret)
 		return ret;
 	if (checked->bytes) {
-		ret = nvmep_tenant_get_data(tenant, checked, &range);
-		if (ret) {
-			percpu_ref_put(&window->blocks.queue->q_usage_counter);
-			return ret;
+		buf = tenant->buffers[checked->buffer];
+		/* Its exporter may have invalidated it since the check. */
+		if (!nvmep_data_hold(buf)) {
+			nvmep_window_release(window);
+			return NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR;
 		}
 	}
-	nvmep_tenant_submit(tenant, shared, command, &range, file);
+	nvmep_tenant_submit(tenant, shared, command, buf, file);
 	return 0;
 }
 
