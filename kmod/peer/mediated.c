@@ -922,11 +922,14 @@ void nvmep_tenant_free(struct nvmep_tenant *tenant)
 
 static void nvmep_tenant_init_commands(struct nvmep_tenant *tenant)
 {
-	u32 i;
+	struct nvmep_tenant_command *command;
 
-	for (i = 0; i < tenant->depth; i++) {
-		tenant->commands[i].tenant = tenant;
-		list_add_tail(&tenant->commands[i].node, &tenant->idle);
+	for (command = tenant->commands;
+	     command < tenant->commands + tenant->depth; command++) {
+		INIT_LIST_HEAD(&command->node);
+		command->tenant = tenant;
+		command->next = tenant->idle;
+		tenant->idle = command;
 	}
 }
 
@@ -991,7 +994,6 @@ nvmep_tenant_alloc(struct nvmep_qp *qp, const struct nvme_peer_qp_create *cmd)
 					       NVMEP_DEFAULT_BUFFERS);
 	mutex_init(&tenant->adding);
 	mutex_init(&tenant->mutex);
-	INIT_LIST_HEAD(&tenant->idle);
 	if (nvmep_tenant_alloc_tables(tenant)) {
 		nvmep_tenant_free(tenant);
 		return NULL;

@@ -233,8 +233,10 @@ struct nvmep_window {
 
 /**
  * struct nvmep_tenant_command - a command of a tenant in flight
- * @node: in tenant->idle, flushes->issued or ->waiting, mediator->splitting,
- *	mediator->done, or file->waiting or ->running
+ * @next: in tenant->idle or mediator->done.  All commands pass these, and kernels
+ *	may check a doubly linked list at each change
+ * @node: in flushes->issued or ->waiting, mediator->splitting, or file->waiting or
+ *	->running, or empty
  * @tenant: const
  * @command: what was checked; of an idle one, maybe an entry that was not taken
  * @buf: buffer of its data, in whose @in_flight it is; NULL without data
@@ -250,6 +252,7 @@ struct nvmep_window {
  * Guarded by mediator->lock.
  */
 struct nvmep_tenant_command {
+	struct nvmep_tenant_command *next;
 	struct list_head node;
 	struct nvmep_tenant *tenant;
 	struct nvmep_mediate_command command;
@@ -352,7 +355,7 @@ struct nvmep_account {
  * @slots: mediator->lock: commands on the shared queue pairs
  * @bytes: mediator->lock: that these transfer
  * @commands: const: array of @depth
- * @idle: mediator->lock: those that are not in use
+ * @idle: mediator->lock: the first of those that are not in use
  * @stats: mediator->lock; read racily by READ_ONCE()
  */
 struct nvmep_tenant {
@@ -385,7 +388,7 @@ struct nvmep_tenant {
 	unsigned int slots;
 	u64 bytes;
 	struct nvmep_tenant_command *commands;
-	struct list_head idle;
+	struct nvmep_tenant_command *idle;
 	struct nvme_peer_qp_stats stats;
 };
 
@@ -464,7 +467,8 @@ struct nvmep_shared {
  * @bytes: @lock: that they transfer
  * @splitting: @lock: commands of files that were not sent completely
  * @cached: @lock: files with commands whose pages are to be invalidated
- * @done: @lock: commands that the controller has completed
+ * @done: @lock: the first command that the controller has completed, or NULL
+ * @done_end: @lock: the pointer behind the last one
  * @batch: @lock: incremented before completions are taken from @shared
  * @flushes: @lock: by namespace
  * @accounts: @lock: by user
@@ -489,7 +493,8 @@ struct nvmep_mediator {
 	u64 bytes;
 	struct list_head splitting;
 	struct list_head cached;
-	struct list_head done;
+	struct nvmep_tenant_command *done;
+	struct nvmep_tenant_command **done_end;
 	u64 batch;
 	struct list_head flushes;
 	struct list_head accounts;

@@ -308,7 +308,8 @@ static void nvmep_command_idle(struct nvmep_tenant_command *command)
 	WRITE_ONCE(tenant->in_flight, tenant->in_flight - 1);
 	if (command->command.opcode == nvme_cmd_write_zeroes)
 		tenant->zeroes = false;
-	list_move(&command->node, &tenant->idle);
+	command->next = tenant->idle;
+	tenant->idle = command;
 }
 
 /* The completion queue has room: fetching a command reserves it. */
@@ -351,7 +352,23 @@ static void nvmep_command_done(struct nvmep_mediator *mediator,
 {
 	command->status = status;
 	command->batch = mediator->batch;
-	list_move_tail(&command->node, &mediator->done);
+	command->next = NULL;
+	*mediator->done_end = command;
+	mediator->done_end = &command->next;
+}
+
+/* Takes the first command that is done.  Returns NULL if there is none. */
+static struct nvmep_tenant_command *
+nvmep_mediator_take_done(struct nvmep_mediator *mediator)
+{
+	struct nvmep_tenant_command *command = mediator->done;
+
+	if (!command)
+		return NULL;
+	mediator->done = command->next;
+	if (!mediator->done)
+		mediator->done_end = &mediator->done;
+	return command;
 }
 
 static void nvmep_flushes_done(struct nvmep_mediator *mediator,
@@ -360,8 +377,10 @@ static void nvmep_flushes_done(struct nvmep_mediator *mediator,
 	struct nvmep_tenant_command *command, *next;
 
 	flushes->busy = false;
-	list_for_each_entry_safe(command, next, &flushes->issued, node)
+	list_for_each_entry_safe(command, next, &flushes->issued, node) {
+		list_del_init(&command->node);
 		nvmep_command_done(mediator, command, status);
+	}
 }
 
 /* All parts have ended on the controller. */
@@ -554,17 +573,19 @@ static bool nvmep_command_order(const struct nvmep_mediator *mediator,
 static enum nvmep_relay_seen
 nvmep_mediator_publish(struct nvmep_mediator *mediator)
 {
-	struct nvmep_tenant_command *command, *next;
+	struct nvmep_tenant_command *command;
 	unsigned int count = 0;
 	bool slow = false;
 
 	lockdep_assert_held(&mediator->lock);
 
-	list_for_each_entry_safe(command, next, &mediator->done, node) {
-		if (slow || count++ == NVMEP_PASS_COMPLETIONS)
+	while (!slow && count < NVMEP_PASS_COMPLETIONS) {
+		command = nvmep_mediator_take_done(mediator);
+		if (!command)
 			break;
 		slow = nvmep_command_order(mediator, command);
 		nvmep_command_finish(command);
+		count++;
 	}
 	if (slow)
 		return NVMEP_RELAY_SLOW;
@@ -583,8 +604,10 @@ static void nvmep_commands_lose(struct list_head *commands)
 {
 	struct nvmep_tenant_command *command, *next;
 
-	list_for_each_entry_safe(command, next, commands, node)
+	list_for_each_entry_safe(command, next, commands, node) {
+		list_del_init(&command->node);
 		nvmep_command_lose(command);
+	}
 }
 
 /* No part is on the controller any more, which may have executed some. */
@@ -646,8 +669,10 @@ static void nvmep_file_lose_cached(struct nvmep_file *file)
 	lockdep_assert_held(&file->mediator->lock);
 
 	list_splice_init(&file->running, &file->waiting);
-	list_for_each_entry_safe(command, next, &file->waiting, node)
+	list_for_each_entry_safe(command, next, &file->waiting, node) {
+		list_del_init(&command->node);
 		nvmep_command_idle(command);
+	}
 	list_del_init(&file->node);
 }
 
@@ -678,6 +703,7 @@ void nvmep_tenant_lose_cached(struct nvmep_tenant *tenant)
  */
 static void nvmep_mediator_lose(struct nvmep_mediator *mediator)
 {
+	struct nvmep_tenant_command *command;
 	struct nvmep_flushes *flushes;
 	struct nvmep_qp *qp, *next;
 	unsigned int i;
@@ -688,7 +714,8 @@ static void nvmep_mediator_lose(struct nvmep_mediator *mediator)
 		return;
 	mediator->lost = true;
 	mediator->in_flight = 0;
-	nvmep_commands_lose(&mediator->done);
+	while ((command = nvmep_mediator_take_done(mediator)))
+		nvmep_command_lose(command);
 	list_for_each_entry_safe(qp, next, &mediator->tenants, relay.node)
 		list_del_init(&qp->relay.node);
 	nvmep_mediator_lose_unsent(mediator);
@@ -724,6 +751,7 @@ static void nvmep_commands_finish_cached(struct list_head *commands, u16 error)
 		status = command->status ? command->status : error;
 		if (status)
 			nvmep_count(&tenant->stats.failed, 1);
+		list_del_init(&command->node);
 		nvmep_command_idle(command);
 		nvmep_tenant_post(tenant, command->command.cid, status);
 	}
@@ -1227,7 +1255,7 @@ static void nvmep_command_split(struct nvmep_tenant_command *command,
 	command->parts = 0;
 	command->deadline = jiffies + nvmep_command_timeout(command);
 	command->status = 0;
-	list_move_tail(&command->node, &mediator->splitting);
+	list_add_tail(&command->node, &mediator->splitting);
 	nvmep_command_send_parts(mediator, command);
 }
 
@@ -1243,13 +1271,14 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 		buf ? nvmep_segments_find(&buf->segments, checked->offset) :
 		      NULL;
 
+	tenant->idle = command->next;
 	command->buf = buf;
 	command->file = file;
 	WRITE_ONCE(tenant->in_flight, tenant->in_flight + 1);
 	tenant->zeroes |= checked->opcode == nvme_cmd_write_zeroes;
 	nvmep_tenant_count(tenant, checked);
 	if (checked->opcode == nvme_cmd_flush) {
-		list_move_tail(&command->node, &window->flushes->waiting);
+		list_add_tail(&command->node, &window->flushes->waiting);
 		nvmep_flushes_issue(tenant->mediator, window->flushes);
 		return;
 	}
@@ -1257,7 +1286,6 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 		nvmep_command_split(command, segment);
 		return;
 	}
-	list_del_init(&command->node);
 	nvmep_shared_submit(tenant->mediator, shared, command, checked,
 			    segment, nvmep_command_timeout(command));
 }
@@ -1357,9 +1385,7 @@ static union nvmep_entry nvmep_tenant_copy(const struct nvmep_tenant *tenant)
 static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 				  struct nvmep_shared *shared)
 {
-	struct nvmep_tenant_command *command =
-		list_first_entry(&tenant->idle, struct nvmep_tenant_command,
-				 node);
+	struct nvmep_tenant_command *command = tenant->idle;
 	const union nvmep_entry entry = nvmep_tenant_copy(tenant);
 	struct nvmep_mediate_command *checked = &command->command;
 	struct nvmep_file *file;
@@ -1625,7 +1651,7 @@ enum nvmep_relay_seen nvmep_mediator_pass(struct nvmep_mediator *mediator)
 static bool nvmep_mediator_poll_once(struct nvmep_mediator *mediator,
 				     u64 *batch)
 {
-	struct nvmep_tenant_command *first;
+	const struct nvmep_tenant_command *first;
 	bool more;
 
 	spin_lock(&mediator->lock);
@@ -1636,8 +1662,7 @@ static bool nvmep_mediator_poll_once(struct nvmep_mediator *mediator,
 	}
 	if (!*batch)
 		*batch = mediator->batch;
-	first = list_first_entry_or_null(&mediator->done,
-					 struct nvmep_tenant_command, node);
+	first = mediator->done;
 	more = first && first->batch <= *batch;
 	spin_unlock(&mediator->lock);
 	return more;
@@ -1851,7 +1876,7 @@ nvmep_mediator_alloc(struct nvmep_ctrl *ctrl, struct nvmep_poller *poller)
 	INIT_LIST_HEAD(&mediator->tenants);
 	INIT_LIST_HEAD(&mediator->splitting);
 	INIT_LIST_HEAD(&mediator->cached);
-	INIT_LIST_HEAD(&mediator->done);
+	mediator->done_end = &mediator->done;
 	INIT_LIST_HEAD(&mediator->flushes);
 	INIT_LIST_HEAD(&mediator->accounts);
 	INIT_WORK(&mediator->work, nvmep_mediator_work);
