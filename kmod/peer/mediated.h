@@ -455,6 +455,7 @@ struct nvmep_shared {
  * @ctrl: const
  * @poller: const: the thread
  * @readers: const: of @poller
+ * @entries: const: of the rings of @shared
  * @poller_node: poller->lock: in poller->mediators while there are users
  * @mutex: serializes creation and deletion of @shared; guards @users
  * @users: @mutex: tenants
@@ -481,6 +482,7 @@ struct nvmep_mediator {
 	struct nvmep_ctrl *ctrl;
 	struct nvmep_poller *poller;
 	struct nvmep_readers *readers;
+	u16 entries;
 	struct list_head poller_node;
 	struct mutex mutex;	/* creation and deletion of @shared */
 	unsigned int users;

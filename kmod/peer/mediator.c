@@ -54,19 +54,14 @@
 
 /* --- shared queue pairs --------------------------------------------------- */
 
-static u16 nvmep_mediator_entries(const struct nvmep_mediator *mediator)
-{
-	return min_t(u32, NVMEP_SHARED_ENTRIES, mediator->ctrl->max_entries);
-}
-
 static u16 nvmep_shared_slots(const struct nvmep_mediator *mediator)
 {
-	return nvmep_mediator_entries(mediator) - 1;
+	return mediator->entries - 1;
 }
 
 static u16 nvmep_shared_after(const struct nvmep_mediator *mediator, u16 index)
 {
-	return index + 1 == nvmep_mediator_entries(mediator) ? 0 : index + 1;
+	return index + 1 == mediator->entries ? 0 : index + 1;
 }
 
 /* A queue pair that takes new commands and has room, or NULL. */
@@ -443,11 +438,12 @@ nvmep_shared_find(const struct nvmep_mediator *mediator,
 		  struct nvmep_shared *shared, u16 cid)
 {
 	u16 index = cid & 0xff;
+	struct nvmep_shared_slot *slot;
 
-	if (index >= nvmep_shared_slots(mediator) ||
-	    !shared->slots[index].command || shared->slots[index].cid != cid)
+	if (index >= nvmep_shared_slots(mediator))
 		return NULL;
-	return &shared->slots[index];
+	slot = &shared->slots[index];
+	return slot->command && slot->cid == cid ? slot : NULL;
 }
 
 static void nvmep_shared_complete(struct nvmep_mediator *mediator,
@@ -970,7 +966,7 @@ static int nvmep_shared_create(struct nvmep_mediator *mediator,
 			       struct nvmep_shared *shared, u32 generation,
 			       bool replace)
 {
-	u16 entries = nvmep_mediator_entries(mediator);
+	u16 entries = mediator->entries;
 	const struct nvmep_queue_pair_params params = {
 		.qid = shared->qid,
 		.sq_entries = entries,
@@ -1779,7 +1775,7 @@ static int nvmep_shared_alloc_qid(struct nvmep_mediator *mediator,
 static void nvmep_shared_free(struct nvmep_mediator *mediator,
 			      struct nvmep_shared *shared)
 {
-	u16 entries = nvmep_mediator_entries(mediator);
+	u16 entries = mediator->entries;
 	struct nvmep_ctrl *ctrl = mediator->ctrl;
 	struct nvmep_shared_slot *slot;
 
@@ -1817,7 +1813,7 @@ static int nvmep_shared_alloc_lists(struct nvmep_mediator *mediator,
 static int nvmep_shared_alloc(struct nvmep_mediator *mediator,
 			      struct nvmep_shared *shared)
 {
-	u16 entries = nvmep_mediator_entries(mediator);
+	u16 entries = mediator->entries;
 	struct nvmep_ctrl *ctrl = mediator->ctrl;
 	int err = nvmep_shared_alloc_qid(mediator, shared);
 
@@ -1869,6 +1865,7 @@ nvmep_mediator_alloc(struct nvmep_ctrl *ctrl, struct nvmep_poller *poller)
 	mediator->ctrl = ctrl;
 	mediator->poller = poller;
 	mediator->readers = nvmep_poller_readers(poller);
+	mediator->entries = min_t(u32, NVMEP_SHARED_ENTRIES, ctrl->max_entries);
 	mediator->lost = true;
 	INIT_LIST_HEAD(&mediator->poller_node);
 	mutex_init(&mediator->mutex);
