@@ -23,10 +23,10 @@
  * which stops the queue pairs that may access the memory and then unmaps it.
  *
  * Commands of the CPU on its own queues, and those of mediated queue pairs, may
- * move data of a buffer as well.  Each holds a reference in buf->users until
- * the controller has completed it.  Unmapping refuses new ones and waits for
- * the last.  The wait is bounded: the timeout handler ends a command that does
- * not complete.
+ * move data of a buffer as well.  The former hold a reference in buf->users each,
+ * the latter one together, until the controller has completed them.  Unmapping
+ * refuses new commands and waits for the last.  The wait is bounded: the timeout
+ * handler ends a command that does not complete.
  *
  * Imported host memory counts as locked memory of the importing user
  * (RLIMIT_MEMLOCK).  The limit of device memory is that of its driver.
@@ -245,28 +245,7 @@ static int nvmep_buf_dead_errno(const struct nvmep_buf *buf)
 }
 
 /**
- * nvmep_buf_tryget_users() - get a reference to the users of a buffer
- * @buf: the buffer; in a section that may not sleep, in which it is not freed
- *
- * Return: false if it accepts no new commands.
- */
-bool nvmep_buf_tryget_users(struct nvmep_buf *buf)
-{
-	if (!percpu_ref_tryget_live(&buf->users))
-		return false;
-	/*
-	 * Only the xchg() winner switches to percpu mode, so no switch back to
-	 * atomic mode can be in progress that it would have to sleep for.  If
-	 * the ref was killed meanwhile, the call does nothing.
-	 */
-	if (unlikely(!READ_ONCE(buf->users_percpu)) &&
-	    !xchg(&buf->users_percpu, true))
-		percpu_ref_switch_to_percpu(&buf->users);
-	return true;
-}
-
-/**
- * nvmep_buf_range() - get a range of a buffer for a command of the kernel
+ * nvmep_buf_range() - get a range of a buffer for a command of the CPU
  * @buf: the buffer; under rcu_read_lock()
  * @offset: start of the range in the buffer, in bytes
  * @length: bytes, not 0
@@ -285,8 +264,16 @@ int nvmep_buf_range(struct nvmep_buf *buf, u64 offset, u32 length,
 	if (length > buf->segments.length ||
 	    offset > buf->segments.length - length)
 		return -ERANGE;
-	if (!nvmep_buf_tryget_users(buf))
+	if (!percpu_ref_tryget_live(&buf->users))
 		return nvmep_buf_dead_errno(buf);
+	/*
+	 * Only the xchg() winner switches to percpu mode, so no switch back to
+	 * atomic mode can be in progress that it would have to sleep for under
+	 * RCU.  If the ref was killed meanwhile, the call does nothing.
+	 */
+	if (unlikely(!READ_ONCE(buf->users_percpu)) &&
+	    !xchg(&buf->users_percpu, true))
+		percpu_ref_switch_to_percpu(&buf->users);
 	*range = (struct nvmep_dma_range){
 		.segment = nvmep_segments_find(&buf->segments, offset),
 		.offset = offset,

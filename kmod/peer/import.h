@@ -75,7 +75,7 @@ struct nvmep_segments {
  * @users: one reference for each command of the CPU that moves its data, and one
  *	for those in @in_flight.
  *	Killed under the reservation lock; unmapping waits for the last one.  In
- *	atomic mode until the first command, so that unmapping an unused buffer
+ *	atomic mode until the first command of the CPU, so that unmapping others
  *	waits for no grace period
  * @users_percpu: @users was switched to percpu mode
  * @users_idle: @users is killed and 0
@@ -173,7 +173,6 @@ void nvmep_buf_detach(struct nvmep_buf *buf);
 bool nvmep_buf_invalid(const struct nvmep_buf *buf);
 bool nvmep_buf_dir_allowed(const struct nvmep_buf *buf,
 			   enum dma_data_direction dir);
-bool nvmep_buf_tryget_users(struct nvmep_buf *buf);
 int nvmep_buf_range(struct nvmep_buf *buf, u64 offset, u32 length,
 		    enum dma_data_direction dir, struct nvmep_dma_range *range);
 

@@ -469,7 +469,7 @@ struct nvmep_shared {
  * @splitting: @lock: commands of files that were not sent completely
  * @cached: @lock: files with commands whose pages are to be invalidated
  * @done: @lock: the first command that the controller has completed, or NULL
- * @done_end: @lock: the pointer behind the last one
+ * @done_end: @lock: where the next one is linked
  * @batch: @lock: incremented before completions are taken from @shared
  * @flushes: @lock: by namespace
  * @accounts: @lock: by user

@@ -11,7 +11,6 @@
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
-#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "core/admin.h"
@@ -257,11 +256,14 @@ static void nvmep_window_release(struct nvmep_window *window)
 		percpu_ref_put(&window->blocks.queue->q_usage_counter);
 }
 
-/* Holds the memory of a buffer, as nvmep_window_hold(). */
+/*
+ * Holds the memory of a buffer, as nvmep_window_hold().  The rights of the tenant
+ * were checked: they have the length and the direction of the buffer.
+ */
 static bool nvmep_data_hold(struct nvmep_buf *buf)
 {
 	if (buf->in_flight ? percpu_ref_is_dying(&buf->users) :
-			     !nvmep_buf_tryget_users(buf))
+			     !percpu_ref_tryget_live(&buf->users))
 		return false;
 	buf->in_flight++;
 	return true;
@@ -1255,7 +1257,7 @@ static void nvmep_command_split(struct nvmep_tenant_command *command,
 	nvmep_command_send_parts(mediator, command);
 }
 
-/* Takes @command, which holds its window and @buf, off tenant->idle. */
+/* Takes @command, the first of tenant->idle, which holds its window and @buf. */
 static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 				struct nvmep_shared *shared,
 				struct nvmep_tenant_command *command,
