@@ -81,11 +81,12 @@ nvmep_mediator_pick(struct nvmep_mediator *mediator)
 	return NULL;
 }
 
-static bool nvmep_over_quarter(const struct nvmep_mediator *mediator,
-			       unsigned int slots, u64 bytes)
+static bool nvmep_over_quarters(const struct nvmep_mediator *mediator,
+				unsigned int slots, u64 bytes,
+				unsigned int quarters)
 {
-	return slots * 4 >= nvmep_shared_slots(mediator) ||
-	       bytes * 4 >= NVMEP_SHARED_BYTES;
+	return slots * 4 >= nvmep_shared_slots(mediator) * quarters ||
+	       bytes * 4 >= NVMEP_SHARED_BYTES * quarters;
 }
 
 /*
@@ -101,13 +102,17 @@ static bool nvmep_tenant_over_share(const struct nvmep_tenant *tenant,
 
 	lockdep_assert_held(&mediator->lock);
 
-	quarters -= nvmep_over_quarter(mediator, tenant->slots, tenant->bytes);
-	quarters -= nvmep_over_quarter(mediator, account->slots,
-				       account->bytes);
+	/* Two quarters are the most that one leaves. */
+	if (!nvmep_over_quarters(mediator, shared->in_flight, mediator->bytes,
+				 2))
+		return false;
+	quarters -= nvmep_over_quarters(mediator, tenant->slots, tenant->bytes,
+					1);
+	quarters -= nvmep_over_quarters(mediator, account->slots,
+					account->bytes, 1);
 	return quarters < 4 &&
-	       (shared->in_flight * 4 >=
-		nvmep_shared_slots(mediator) * quarters ||
-		mediator->bytes * 4 >= NVMEP_SHARED_BYTES * quarters);
+	       nvmep_over_quarters(mediator, shared->in_flight, mediator->bytes,
+				   quarters);
 }
 
 static void nvmep_slot_count(const struct nvmep_shared_slot *slot)
