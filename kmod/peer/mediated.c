@@ -985,6 +985,8 @@ nvmep_tenant_alloc(struct nvmep_qp *qp, const struct nvme_peer_qp_create *cmd)
 	if (!tenant)
 		return NULL;
 	tenant->qp = qp;
+	tenant->sq = page_address(qp->sq.host->pages[0]);
+	tenant->cq = page_address(qp->cq.host->pages[0]);
 	tenant->depth = nvmep_or_default(cmd->depth, NVMEP_DEFAULT_DEPTH);
 	tenant->weight = nvmep_or_default(cmd->weight, NVMEP_DEFAULT_WEIGHT);
 	tenant->timeout = nvmep_tenant_timeout(qp->ctrl, cmd);

@@ -295,6 +295,16 @@ struct nvmep_readers {
 };
 
 /**
+ * union nvmep_entry - an entry of a submission ring
+ * @dwords: as NVMe has them
+ * @words: half as many copies
+ */
+union nvmep_entry {
+	__le32 dwords[NVMEP_SQE_DWORDS];
+	u64 words[NVMEP_SQE_DWORDS / 2];
+};
+
+/**
  * struct nvmep_account - what the tenants of one user have together
  * @node: mediator->lock: in mediator->accounts
  * @uid: const: the user
@@ -342,6 +352,8 @@ struct nvmep_account {
  *	racily by READ_ONCE()
  * @windows: as @rights, by slot
  * @buffers: as @rights, by slot; NULL in an empty one
+ * @sq: const: submission ring, which the tenant may write at any time
+ * @cq: const: completion ring
  * @sq_head: mediator->lock: next entry to fetch
  * @cq_tail: mediator->lock: next entry to write
  * @cq_head: mediator->lock: head that the tenant has written
@@ -376,6 +388,8 @@ struct nvmep_tenant {
 	struct nvmep_window *windows;
 	struct nvmep_buf **buffers;
 
+	const union nvmep_entry *sq;
+	__le32 *cq;
 	u32 sq_head;
 	u32 cq_tail;
 	u32 cq_head;

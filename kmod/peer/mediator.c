@@ -317,11 +317,10 @@ static void nvmep_command_idle(struct nvmep_tenant_command *command)
 /* The completion queue has room: fetching a command reserves it. */
 static void nvmep_tenant_post(struct nvmep_tenant *tenant, u16 cid, u16 status)
 {
-	__le32 *entry = page_address(tenant->qp->cq.host->pages[0]);
+	__le32 *entry = &tenant->cq[tenant->cq_tail * NVMEP_CQE_DWORDS];
 
 	lockdep_assert_held(&tenant->mediator->lock);
 
-	entry += tenant->cq_tail * NVMEP_CQE_DWORDS;
 	WRITE_ONCE(entry[0], 0);
 	WRITE_ONCE(entry[1], 0);
 	WRITE_ONCE(entry[2], cpu_to_le32(NVMEP_QID_NONE << 16 |
@@ -1356,21 +1355,13 @@ static u32 nvmep_tenant_cost(const struct nvmep_mediate_command *command,
 		       1) * NVMEP_COMMAND_COST;
 }
 
-/* An entry of a submission ring; words take half as many copies. */
-union nvmep_entry {
-	__le32 dwords[NVMEP_SQE_DWORDS];
-	u64 words[NVMEP_SQE_DWORDS / 2];
-};
-
 /*
  * Copies an entry: the tenant may write it at any time.  A loop would cost a
  * check of the index for each word.
  */
 static union nvmep_entry nvmep_tenant_copy(const struct nvmep_tenant *tenant)
 {
-	const union nvmep_entry *ring =
-		page_address(tenant->qp->sq.host->pages[0]);
-	const u64 *words = ring[tenant->sq_head].words;
+	const u64 *words = tenant->sq[tenant->sq_head].words;
 
 	return (union nvmep_entry){ .words = {
 		READ_ONCE(words[0]), READ_ONCE(words[1]),
