@@ -1424,14 +1424,17 @@ struct nvmep_round {
 	bool saving;
 };
 
-/* Each command in flight has a place in the completion queue. */
-static bool nvmep_tenant_has_room(const struct nvmep_tenant *tenant)
+/*
+ * Entries that may be taken, each of which uses one place in the completion
+ * queue: for a completion entry, or for a command in flight.
+ */
+static u32 nvmep_tenant_room(const struct nvmep_tenant *tenant)
 {
 	u32 entries = tenant->qp->cq_entries;
-	u32 used = (tenant->cq_tail + entries - tenant->cq_head) % entries;
+	u32 used = (tenant->cq_tail + entries - tenant->cq_head) % entries +
+		   tenant->in_flight + 1;
 
-	return tenant->in_flight < tenant->depth &&
-	       used + tenant->in_flight + 1 < entries;
+	return used < entries ? entries - used : 0;
 }
 
 /* I/O of the CPU is held in the same states. */
@@ -1450,10 +1453,11 @@ static bool nvmep_mediator_held(const struct nvmep_mediator *mediator)
 static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
 			      struct nvmep_round *round)
 {
+	u32 room = nvmep_tenant_room(tenant);
 	struct nvmep_shared *shared;
 	int err;
 
-	while (tenant->sq_head != tail && nvmep_tenant_has_room(tenant)) {
+	for (; tenant->sq_head != tail && room && tenant->idle; room--) {
 		shared = nvmep_mediator_pick(tenant->mediator);
 		if (!shared || round->taken == NVMEP_PASS_ENTRIES)
 			return -EBUSY;
