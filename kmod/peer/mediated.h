@@ -239,6 +239,7 @@ struct nvmep_window {
  *	->running, or empty
  * @tenant: const
  * @command: what was checked; of an idle one, maybe an entry that was not taken
+ * @window: window, in whose @in_flight it is
  * @buf: buffer of its data, in whose @in_flight it is; NULL without data
  * @file: of a Read, Write or Write Zeroes of a window on a file, else NULL.  Valid
  *	while the window is
@@ -256,6 +257,7 @@ struct nvmep_tenant_command {
 	struct list_head node;
 	struct nvmep_tenant *tenant;
 	struct nvmep_mediate_command command;
+	struct nvmep_window *window;
 	struct nvmep_buf *buf;
 	struct nvmep_file *file;
 	const struct nvmep_segment *segment;

@@ -233,12 +233,6 @@ static bool nvmep_mediator_must_ring(const struct nvmep_mediator *mediator)
 
 /* --- end of commands ------------------------------------------------------ */
 
-static struct nvmep_window *
-nvmep_command_window(const struct nvmep_tenant_command *command)
-{
-	return &command->tenant->windows[command->command.window];
-}
-
 /*
  * Holds the namespace.  The commands of a window share one reference: the first
  * takes it, and the others fail as it would.
@@ -293,7 +287,7 @@ static void nvmep_command_release(struct nvmep_tenant_command *command)
 	if (command->buf)
 		nvmep_data_release(command->buf);
 	command->buf = NULL;
-	nvmep_window_release(nvmep_command_window(command));
+	nvmep_window_release(command->window);
 }
 
 /* Adds to a counter under mediator->lock that others read without it. */
@@ -429,9 +423,7 @@ static void nvmep_shared_slot_done(struct nvmep_mediator *mediator,
 	shared->in_flight--;
 	mediator->in_flight--;
 	if (command->command.opcode == nvme_cmd_flush)
-		nvmep_flushes_done(mediator,
-				   nvmep_command_window(command)->flushes,
-				   status);
+		nvmep_flushes_done(mediator, command->window->flushes, status);
 	else if (command->file)
 		nvmep_command_part_done(mediator, command, status);
 	else
@@ -1062,8 +1054,8 @@ static void nvmep_mediator_work(struct work_struct *work)
 static unsigned long
 nvmep_command_timeout(const struct nvmep_tenant_command *command)
 {
-	const struct nvmep_window *window = nvmep_command_window(command);
-	unsigned long cpu = READ_ONCE(window->blocks.queue->rq_timeout);
+	const struct request_queue *queue = command->window->blocks.queue;
+	unsigned long cpu = READ_ONCE(queue->rq_timeout);
 
 	/* It is that of others, too. */
 	if (command->command.opcode == nvme_cmd_flush)
@@ -1158,11 +1150,11 @@ static void nvmep_command_send_parts(struct nvmep_mediator *mediator,
  */
 static bool nvmep_command_must_end(const struct nvmep_tenant_command *command)
 {
-	const struct nvmep_window *window = nvmep_command_window(command);
+	struct request_queue *queue = command->window->blocks.queue;
 
 	return command->file->closing ||
 	       list_empty(&command->tenant->qp->relay.node) ||
-	       percpu_ref_is_dying(&window->blocks.queue->q_usage_counter) ||
+	       percpu_ref_is_dying(&queue->q_usage_counter) ||
 	       time_after(jiffies, command->deadline);
 }
 
@@ -1261,27 +1253,27 @@ static void nvmep_command_split(struct nvmep_tenant_command *command,
 	nvmep_command_send_parts(mediator, command);
 }
 
-/* Takes @command, the first of tenant->idle, which holds its window and @buf. */
+/* Takes @command, the first of tenant->idle.  It holds its window and data. */
 static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 				struct nvmep_shared *shared,
 				struct nvmep_tenant_command *command,
-				struct nvmep_buf *buf, struct nvmep_file *file)
+				struct nvmep_file *file)
 {
 	const struct nvmep_mediate_command *checked = &command->command;
-	struct nvmep_window *window = &tenant->windows[checked->window];
-	const struct nvmep_segment *segment =
-		buf ? nvmep_segments_find(&buf->segments, checked->offset) :
-		      NULL;
+	struct nvmep_flushes *flushes = command->window->flushes;
+	const struct nvmep_segment *segment = NULL;
 
+	if (command->buf)
+		segment = nvmep_segments_find(&command->buf->segments,
+					      checked->offset);
 	tenant->idle = command->next;
-	command->buf = buf;
 	command->file = file;
 	WRITE_ONCE(tenant->in_flight, tenant->in_flight + 1);
 	tenant->zeroes |= checked->opcode == nvme_cmd_write_zeroes;
 	nvmep_tenant_count(tenant, checked);
 	if (checked->opcode == nvme_cmd_flush) {
-		list_add_tail(&command->node, &window->flushes->waiting);
-		nvmep_flushes_issue(tenant->mediator, window->flushes);
+		list_add_tail(&command->node, &flushes->waiting);
+		nvmep_flushes_issue(tenant->mediator, flushes);
 		return;
 	}
 	if (file) {
@@ -1319,7 +1311,9 @@ static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 			return NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR;
 		}
 	}
-	nvmep_tenant_submit(tenant, shared, command, buf, file);
+	command->window = window;
+	command->buf = buf;
+	nvmep_tenant_submit(tenant, shared, command, file);
 	return 0;
 }
 
