@@ -214,12 +214,15 @@ struct nvmep_file {
  * @bdev: the block device, or that of the file system
  * @blocks: its namespace
  * @flushes: of its namespace
+ * @turn: the one of tenant->turns for which nvmep_window_refresh() has read the
+ *	device, 0 for none
  * @in_flight: commands, for which one reference to the usage counter of
  *	@blocks.queue is held; read racily by READ_ONCE()
  * @epoch: of the window in the slot, or of the next one; more than 16 bits: the
  *	slot stays empty
  *
- * Guarded by mediator->lock, changed under tenant->mutex as well.
+ * Guarded by mediator->lock; all but @turn and @in_flight are changed under
+ * tenant->mutex as well.
  */
 struct nvmep_window {
 	struct file *file;
@@ -227,6 +230,7 @@ struct nvmep_window {
 	struct block_device *bdev;
 	struct nvmep_blocks blocks;
 	struct nvmep_flushes *flushes;
+	u64 turn;
 	u32 in_flight;
 	u32 epoch;
 };
@@ -364,6 +368,7 @@ struct nvmep_account {
  *	racily by READ_ONCE()
  * @zeroes: mediator->lock: a Write Zeroes is in flight
  * @turn: mediator->lock: its turn goes on in the next pass
+ * @turns: mediator->lock: number of turns, where one that goes on counts again
  * @deficit: mediator->lock: bytes that it may submit in its turn
  * @slow_until: mediator->lock: nanoseconds: see nvmep_reads_add()
  * @slots: mediator->lock: commands on the shared queue pairs
@@ -399,6 +404,7 @@ struct nvmep_tenant {
 	u32 in_flight;
 	bool zeroes;
 	bool turn;
+	u64 turns;
 	u64 deficit;
 	u64 slow_until;
 	unsigned int slots;
@@ -595,6 +601,6 @@ void nvmep_tenant_limits(struct nvmep_tenant *tenant,
 void nvmep_tenant_stats(struct nvmep_tenant *tenant,
 			struct nvme_peer_qp_stats *cmd);
 void nvmep_tenant_seal(struct nvmep_tenant *tenant);
-struct nvmep_file *nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id);
+void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 slot);
 
 #endif /* _NVMEP_MEDIATED_H */

@@ -11,6 +11,7 @@
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 
 #include "core/admin.h"
@@ -1337,6 +1338,25 @@ static int nvmep_tenant_start_window(struct nvmep_tenant *tenant,
 	return ret;
 }
 
+/*
+ * Returns the file of the window that an entry names, or NULL.  Reads its device
+ * once a turn, which holds mediator->lock: the removal of a window clears its ID
+ * under this lock before it waits for commands.
+ */
+static struct nvmep_file *nvmep_tenant_file(struct nvmep_tenant *tenant, u32 id)
+{
+	u32 slot = NVMEP_WINDOW_SLOT(id);
+
+	lockdep_assert_held(&tenant->mediator->lock);
+
+	if (slot >= tenant->rights.window_slots)
+		return NULL;
+	slot = array_index_nospec(slot, tenant->rights.window_slots);
+	if (tenant->windows[slot].turn != tenant->turns)
+		nvmep_window_refresh(tenant, slot);
+	return tenant->windows[slot].pinned;
+}
+
 /* Each part costs as much as a command. */
 static u32 nvmep_tenant_cost(const struct nvmep_mediate_command *command,
 			     const struct nvmep_file *file)
@@ -1380,7 +1400,7 @@ static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 	int status;
 	u32 cost;
 
-	file = nvmep_window_refresh(tenant, le32_to_cpu(entry.dwords[1]));
+	file = nvmep_tenant_file(tenant, le32_to_cpu(entry.dwords[1]));
 	status = nvmep_mediate_check(&tenant->rights, entry.dwords, checked);
 	cost = nvmep_tenant_cost(checked, status ? NULL : file);
 	if (cost > tenant->deficit)
@@ -1475,6 +1495,7 @@ static int nvmep_tenant_turn(struct nvmep_tenant *tenant, u32 tail,
 {
 	int err;
 
+	tenant->turns++;
 	if (!tenant->turn)
 		tenant->deficit += (u64)NVMEP_QUANTUM * tenant->weight;
 	err = nvmep_tenant_fetch(tenant, tail, round);
