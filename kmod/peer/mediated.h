@@ -84,6 +84,8 @@ struct nvmep_tenant;
 #define NVMEP_SHARED		2
 /* Entries of their rings; one of them stays empty. */
 #define NVMEP_SHARED_ENTRIES	128
+/* Distance of the command identifiers of a slot: more than there are slots. */
+#define NVMEP_CID_USE		0x100
 
 /**
  * struct nvmep_flushes - the Flush commands of one namespace
@@ -418,7 +420,7 @@ struct nvmep_tenant {
  * struct nvmep_shared_slot - a command on a shared queue pair
  * @command: of the tenant, or the first of flushes->issued; NULL if it is idle
  * @bytes: that it transfers
- * @cid: its command identifier: use << 8 | slot
+ * @cid: its command identifier: use * NVMEP_CID_USE + slot; the slot is const
  * @timeout: jiffies
  * @deadline: jiffies: @timeout after it was sent, or after timeouts were deferred
  * @list: const: a page for its PRP list

@@ -141,15 +141,20 @@ static void nvmep_slot_uncount(const struct nvmep_shared_slot *slot)
 }
 
 /* Slots are freed in about the order in which they are taken. */
-static u16 nvmep_shared_find_slot(struct nvmep_mediator *mediator,
-				  struct nvmep_shared *shared)
+static struct nvmep_shared_slot *
+nvmep_shared_take_slot(const struct nvmep_mediator *mediator,
+		       struct nvmep_shared *shared)
 {
-	u16 index = shared->next;
+	struct nvmep_shared_slot *slot;
 
-	while (shared->slots[index].command)
-		index = (index + 1) % nvmep_shared_slots(mediator);
-	shared->next = (index + 1) % nvmep_shared_slots(mediator);
-	return index;
+	do {
+		slot = &shared->slots[shared->next];
+		if (++shared->next == nvmep_shared_slots(mediator))
+			shared->next = 0;
+	} while (slot->command);
+	/* Another use of the slot: an old entry does not complete it. */
+	slot->cid += NVMEP_CID_USE;
+	return slot;
 }
 
 /*
@@ -163,13 +168,11 @@ static void nvmep_shared_submit(struct nvmep_mediator *mediator,
 				const struct nvmep_segment *segment,
 				unsigned long timeout)
 {
-	u16 index = nvmep_shared_find_slot(mediator, shared);
-	struct nvmep_shared_slot *slot = &shared->slots[index];
+	struct nvmep_shared_slot *slot = nvmep_shared_take_slot(mediator,
+								shared);
 
 	lockdep_assert_held(&mediator->lock);
 
-	/* Another use of the slot: an old entry does not complete it. */
-	slot->cid = ((slot->cid >> 8) + 1) << 8 | index;
 	slot->command = command;
 	slot->bytes = part->bytes + part->zeroes;
 	slot->timeout = timeout;
@@ -436,7 +439,7 @@ static struct nvmep_shared_slot *
 nvmep_shared_find(const struct nvmep_mediator *mediator,
 		  struct nvmep_shared *shared, u16 cid)
 {
-	u16 index = cid & 0xff;
+	u16 index = cid % NVMEP_CID_USE;
 	struct nvmep_shared_slot *slot;
 
 	if (index >= nvmep_shared_slots(mediator))
@@ -913,7 +916,7 @@ static bool nvmep_shared_abort_overdue(struct nvmep_mediator *mediator,
 	u16 cid, index = 0;
 
 	for (; (cid = nvmep_shared_next_overdue(mediator, shared, index)) !=
-	       0xffff; index = (cid & 0xff) + 1)
+	       0xffff; index = cid % NVMEP_CID_USE + 1)
 		if (!nvmep_shared_abort(mediator, shared, cid))
 			break;
 	for (waited = 0; waited < NVMEP_ABORT_WAIT_MS;
@@ -1819,6 +1822,7 @@ static int nvmep_shared_alloc_lists(struct nvmep_mediator *mediator,
 
 	for (i = 0; i < nvmep_shared_slots(mediator); i++) {
 		slot = &shared->slots[i];
+		slot->cid = i;
 		slot->list = dma_pool_alloc(mediator->ctrl->prp_pool,
 					    GFP_KERNEL, &slot->list_dma);
 		if (!slot->list)
