@@ -226,6 +226,15 @@ static void nvmep_build_data(const struct nvmep_ctrl *ctrl,
 						  list_dma);
 }
 
+/* Dword 12 has one block less; it is 0 in Flush. */
+static u32 nvmep_build_blocks(const struct nvmep_mediate_command *command)
+{
+	if (!command->blocks)
+		return 0;
+	return (u32)command->control << NVMEP_CONTROL_SHIFT |
+	       (command->blocks - 1);
+}
+
 /**
  * nvmep_mediate_build() - build the command for the controller
  * @ctrl: the controller
@@ -244,14 +253,15 @@ void nvmep_mediate_build(const struct nvmep_ctrl *ctrl,
 			 dma_addr_t list_dma, u16 cid,
 			 __le32 entry[NVMEP_SQE_DWORDS])
 {
-	memset(entry, 0, NVMEP_SQE_DWORDS * sizeof(*entry));
 	entry[0] = cpu_to_le32((u32)cid << 16 | command->opcode);
 	entry[1] = cpu_to_le32(command->nsid);
-	if (!command->blocks)
-		return;
+	nvmep_entry_set64(&entry[2], 0);
+	nvmep_entry_set64(&entry[4], 0);
+	nvmep_entry_set64(&entry[6], 0);
+	nvmep_entry_set64(&entry[8], 0);
 	nvmep_entry_set64(&entry[10], command->slba);
-	entry[12] = cpu_to_le32((u32)command->control << NVMEP_CONTROL_SHIFT |
-				(command->blocks - 1));
+	nvmep_entry_set64(&entry[12], nvmep_build_blocks(command));
+	nvmep_entry_set64(&entry[14], 0);
 	if (command->bytes)
 		nvmep_build_data(ctrl, command, segment, list, list_dma, entry);
 }

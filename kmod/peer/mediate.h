@@ -115,7 +115,7 @@ struct nvmep_mediate_rights {
  * @nsid: NSID on the controller
  * @control: upper half of dword 12
  * @blocks: 0 for Flush
- * @slba: on the namespace
+ * @slba: on the namespace, 0 for Flush
  * @offset: of the data in the buffer, bytes
  * @bytes: of data, 0 for Flush and Write Zeroes
  * @zeroes: bytes of Write Zeroes
