@@ -1510,8 +1510,23 @@ static int nvmep_tenant_turn(struct nvmep_tenant *tenant, u32 tail,
 	return err;
 }
 
+/* A turn, and further ones until the pass has taken @most entries, if not 0. */
+static int nvmep_tenant_turns(struct nvmep_tenant *tenant, u32 tail,
+			      unsigned int most, struct nvmep_round *round)
+{
+	unsigned int before;
+	int err;
+
+	do {
+		before = round->taken;
+		err = nvmep_tenant_turn(tenant, tail, round);
+	} while (err == -ENOBUFS && round->taken > before &&
+		 round->taken < most);
+	return err;
+}
+
 /* Returns -ESHUTDOWN if the tenant takes no commands, else as above. */
-static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
+static int nvmep_tenant_pass(struct nvmep_tenant *tenant, unsigned int most,
 			     struct nvmep_round *round)
 {
 	struct nvmep_qp *qp = tenant->qp;
@@ -1531,27 +1546,21 @@ static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
 	/* The entries that the tail announces, after it. */
 	dma_rmb();
 	began = ktime_get_ns();
-	err = nvmep_tenant_turn(tenant, tail, round);
+	err = nvmep_tenant_turns(tenant, tail, most, round);
 	nvmep_count(&tenant->stats.busy_ns, ktime_get_ns() - began);
 	return err;
 }
 
 /*
- * Further turns of the only tenant that has commands to take.  The doorbells of
- * others are not read again: that would take time for each of its turns.
+ * Further turns of the only tenant that has commands to take.  Its doorbells
+ * are read once, and those of others not again: that takes time for each turn.
  */
 static void nvmep_mediator_fetch_alone(struct nvmep_mediator *mediator,
 				       struct nvmep_round *round)
 {
 	struct nvmep_qp *qp = round->alone;
-	unsigned int before;
-	int err;
+	int err = nvmep_tenant_pass(qp->tenant, NVMEP_ALONE_ENTRIES, round);
 
-	do {
-		before = round->taken;
-		err = nvmep_tenant_pass(qp->tenant, round);
-	} while (err == -ENOBUFS && round->taken > before &&
-		 round->taken < NVMEP_ALONE_ENTRIES);
 	if (err == -ESHUTDOWN)
 		list_del_init(&qp->relay.node);
 	else if (err == -EBUSY)
@@ -1588,7 +1597,7 @@ static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediato
 		qp = list_first_entry(&mediator->tenants, struct nvmep_qp,
 				      relay.node);
 		before = round.taken;
-		err = nvmep_tenant_pass(qp->tenant, &round);
+		err = nvmep_tenant_pass(qp->tenant, 0, &round);
 		nvmep_round_note(&round, qp, before, err);
 		if (err == -ESHUTDOWN)
 			list_del_init(&qp->relay.node);
