@@ -68,8 +68,8 @@ enum nvmep_ctrl_state {
 
 /**
  * struct nvmep_blocks - the blocks of a namespace, for commands of peers
- * @queue: its request queue.  A command holds a reference to its usage counter:
- *	a freeze waits for it, and fails new ones.  The members below do not
+ * @queue: its request queue.  Commands hold a reference to its usage counter: a
+ *	freeze waits for them, and fails new ones.  The members below do not
  *	change meanwhile
  * @nsid: namespace ID
  * @shift: log2 of the bytes of a block

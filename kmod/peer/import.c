@@ -23,10 +23,10 @@
  * which stops the queue pairs that may access the memory and then unmaps it.
  *
  * Commands of the CPU on its own queues, and those of mediated queue pairs, may
- * move data of a buffer as well.  Each holds a reference in buf->users until
- * the controller has completed it.  Unmapping refuses new ones and waits for
- * the last.  The wait is bounded: the timeout handler ends a command that does
- * not complete.
+ * move data of a buffer as well.  The former hold a reference in buf->users each,
+ * the latter one together, until the controller has completed them.  Unmapping
+ * refuses new commands and waits for the last.  The wait is bounded: the timeout
+ * handler ends a command that does not complete.
  *
  * Imported host memory counts as locked memory of the importing user
  * (RLIMIT_MEMLOCK).  The limit of device memory is that of its driver.
@@ -245,7 +245,7 @@ static int nvmep_buf_dead_errno(const struct nvmep_buf *buf)
 }
 
 /**
- * nvmep_buf_range() - get a range of a buffer for a command of the kernel
+ * nvmep_buf_range() - get a range of a buffer for a command of the CPU
  * @buf: the buffer; under rcu_read_lock()
  * @offset: start of the range in the buffer, in bytes
  * @length: bytes, not 0

@@ -72,10 +72,10 @@ struct nvmep_segments {
  *	invalidated the buffer.  Code that sees it clear under peers->lock and
  *	adds a queue pair to the list there does not race: @invalidate_work
  *	finds that queue pair
- * @users: one reference for each command of the CPU or of a mediated queue pair
- *	that moves its data.
+ * @users: one reference for each command of the CPU that moves its data, and one
+ *	for those in @in_flight.
  *	Killed under the reservation lock; unmapping waits for the last one.  In
- *	atomic mode until the first command, so that unmapping an unused buffer
+ *	atomic mode until the first command of the CPU, so that unmapping others
  *	waits for no grace period
  * @users_percpu: @users was switched to percpu mode
  * @users_idle: @users is killed and 0
@@ -83,6 +83,7 @@ struct nvmep_segments {
  * @word: of the first byte in memory of a device; NULL for host memory and in
  *	other modes than mediated.  Set before the buffer is shared or under
  *	@lock, cleared under @lock when there are no @users
+ * @in_flight: mediator->lock: commands of @tenant that move its data
  * @batch: mediator->lock: mediator->batch at the last read of @word
  * @unread: mediator->lock: it was not read: the device is too slow, or it is gone
  * @slow: set once, for the message: the mediator ends it because it is slow
@@ -120,6 +121,7 @@ struct nvmep_buf {
 	struct completion users_idle;
 	struct work_struct invalidate_work;
 	void __iomem *word;
+	u32 in_flight;
 	u64 batch;
 	bool unread;
 	bool slow;

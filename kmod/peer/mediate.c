@@ -27,9 +27,6 @@
 #define NVMEP_CONTROL_SHIFT	16
 #define NVMEP_CONTROL_ALLOWED	(NVME_RW_FUA | NVME_RW_LR)
 
-/* As NVMEP_COMMAND_COST, for a Flush. */
-#define NVMEP_FLUSH_COST	SZ_64K
-
 static u16 nvmep_refuse(u16 status)
 {
 	return status | NVME_STATUS_DNR;
@@ -200,20 +197,6 @@ u16 nvmep_mediate_check(const struct nvmep_mediate_rights *rights,
 	return status;
 }
 
-/**
- * nvmep_mediate_cost() - cost of a command for the share of its tenant
- * @command: after the check, also one that is refused
- *
- * Return: bytes plus a constant, which is more for Flush.
- */
-u32 nvmep_mediate_cost(const struct nvmep_mediate_command *command)
-{
-	u32 cost = command->bytes + command->zeroes + NVMEP_COMMAND_COST;
-
-	return command->opcode == nvme_cmd_flush ? cost + NVMEP_FLUSH_COST :
-						   cost;
-}
-
 static void nvmep_entry_set64(__le32 *dwords, u64 value)
 {
 	dwords[0] = cpu_to_le32(lower_32_bits(value));
@@ -243,6 +226,15 @@ static void nvmep_build_data(const struct nvmep_ctrl *ctrl,
 						  list_dma);
 }
 
+/* Dword 12 has one block less; it is 0 in Flush. */
+static u32 nvmep_build_blocks(const struct nvmep_mediate_command *command)
+{
+	if (!command->blocks)
+		return 0;
+	return (u32)command->control << NVMEP_CONTROL_SHIFT |
+	       (command->blocks - 1);
+}
+
 /**
  * nvmep_mediate_build() - build the command for the controller
  * @ctrl: the controller
@@ -261,47 +253,15 @@ void nvmep_mediate_build(const struct nvmep_ctrl *ctrl,
 			 dma_addr_t list_dma, u16 cid,
 			 __le32 entry[NVMEP_SQE_DWORDS])
 {
-	memset(entry, 0, NVMEP_SQE_DWORDS * sizeof(*entry));
 	entry[0] = cpu_to_le32((u32)cid << 16 | command->opcode);
 	entry[1] = cpu_to_le32(command->nsid);
-	if (!command->blocks)
-		return;
+	nvmep_entry_set64(&entry[2], 0);
+	nvmep_entry_set64(&entry[4], 0);
+	nvmep_entry_set64(&entry[6], 0);
+	nvmep_entry_set64(&entry[8], 0);
 	nvmep_entry_set64(&entry[10], command->slba);
-	entry[12] = cpu_to_le32((u32)command->control << NVMEP_CONTROL_SHIFT |
-				(command->blocks - 1));
+	nvmep_entry_set64(&entry[12], nvmep_build_blocks(command));
+	nvmep_entry_set64(&entry[14], 0);
 	if (command->bytes)
 		nvmep_build_data(ctrl, command, segment, list, list_dma, entry);
-}
-
-/**
- * nvmep_mediate_status() - the status of the controller, for the tenant
- * @status: 15 bits of the completion, without the phase tag
- *
- * More refers to a log page that the tenant cannot read, and the retry delay to
- * a feature that it cannot read.  The vendor specific codes of the controller
- * must not be mistaken for those of this driver.
- *
- * Return: status code, type, and Do Not Retry.
- */
-u16 nvmep_mediate_status(u16 status)
-{
-	u16 retry = status & NVME_STATUS_DNR;
-
-	status &= NVMEP_SCT_VENDOR | 0xff;
-	if (status >= NVMEP_SCT_VENDOR)
-		status = NVME_SC_INTERNAL;
-	return status | retry;
-}
-
-/**
- * nvmep_mediate_cqe_last() - the last dword of a completion queue entry
- * @cid: of the tenant
- * @status: without phase tag
- * @phase: tag of this round of the ring
- *
- * Return: the dword, which is written after the others.
- */
-__le32 nvmep_mediate_cqe_last(u16 cid, u16 status, bool phase)
-{
-	return cpu_to_le32(cid | (u32)phase << 16 | (u32)status << 17);
 }

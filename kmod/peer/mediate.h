@@ -12,6 +12,7 @@
 #ifndef _NVMEP_MEDIATE_H
 #define _NVMEP_MEDIATE_H
 
+#include <linux/nvme.h>
 #include <linux/types.h>
 
 #include "core/data.h"
@@ -35,6 +36,9 @@ struct nvmep_ctrl;
 
 /* Bytes that a command costs in addition to those that it transfers. */
 #define NVMEP_COMMAND_COST	4096
+
+/* Bytes that a Flush costs in addition to them. */
+#define NVMEP_FLUSH_COST	SZ_64K
 
 /*
  * Vendor specific status codes of this driver, status code type 7, with Do Not
@@ -111,7 +115,7 @@ struct nvmep_mediate_rights {
  * @nsid: NSID on the controller
  * @control: upper half of dword 12
  * @blocks: 0 for Flush
- * @slba: on the namespace
+ * @slba: on the namespace, 0 for Flush
  * @offset: of the data in the buffer, bytes
  * @bytes: of data, 0 for Flush and Write Zeroes
  * @zeroes: bytes of Write Zeroes
@@ -133,13 +137,58 @@ struct nvmep_mediate_command {
 u16 nvmep_mediate_check(const struct nvmep_mediate_rights *rights,
 			const __le32 entry[NVMEP_SQE_DWORDS],
 			struct nvmep_mediate_command *command);
-u32 nvmep_mediate_cost(const struct nvmep_mediate_command *command);
 void nvmep_mediate_build(const struct nvmep_ctrl *ctrl,
 			 const struct nvmep_mediate_command *command,
 			 const struct nvmep_segment *segment, __le64 *list,
 			 dma_addr_t list_dma, u16 cid,
 			 __le32 entry[NVMEP_SQE_DWORDS]);
-u16 nvmep_mediate_status(u16 status);
-__le32 nvmep_mediate_cqe_last(u16 cid, u16 status, bool phase);
+
+/**
+ * nvmep_mediate_cost() - cost of a command for the share of its tenant
+ * @command: after the check, also one that is refused
+ *
+ * Return: bytes plus a constant, which is more for Flush.
+ */
+static inline u32
+nvmep_mediate_cost(const struct nvmep_mediate_command *command)
+{
+	u32 cost = command->bytes + command->zeroes + NVMEP_COMMAND_COST;
+
+	return command->opcode == nvme_cmd_flush ? cost + NVMEP_FLUSH_COST :
+						   cost;
+}
+
+/**
+ * nvmep_mediate_status() - the status of the controller, for the tenant
+ * @status: 15 bits of the completion, without the phase tag
+ *
+ * More refers to a log page that the tenant cannot read, and the retry delay to
+ * a feature that it cannot read.  The vendor specific codes of the controller
+ * must not be mistaken for those of this driver.
+ *
+ * Return: status code, type, and Do Not Retry.
+ */
+static inline u16 nvmep_mediate_status(u16 status)
+{
+	u16 retry = status & NVME_STATUS_DNR;
+
+	status &= NVMEP_SCT_VENDOR | 0xff;
+	if (status >= NVMEP_SCT_VENDOR)
+		status = NVME_SC_INTERNAL;
+	return status | retry;
+}
+
+/**
+ * nvmep_mediate_cqe_last() - the last dword of a completion queue entry
+ * @cid: of the tenant
+ * @status: without phase tag
+ * @phase: tag of this round of the ring
+ *
+ * Return: the dword, which is written after the others.
+ */
+static inline __le32 nvmep_mediate_cqe_last(u16 cid, u16 status, bool phase)
+{
+	return cpu_to_le32(cid | (u32)phase << 16 | (u32)status << 17);
+}
 
 #endif /* _NVMEP_MEDIATE_H */

@@ -84,33 +84,28 @@ static bool nvmep_window_read_only(const struct nvmep_window *window)
 /**
  * nvmep_window_refresh() - read what the block device or file of a window is now
  * @tenant: the tenant; mediator->lock is held
- * @id: ID of the window that a command names; nothing is done for another value
+ * @slot: of the window
  *
- * Return: the file of the window, or NULL.
+ * Called after the tail of the ring was read: a change applies to each command that
+ * is submitted after it.  One that holds I/O applies to each that starts after it:
+ * what was read is used for the rest of the turn only if the window has commands
+ * in flight, for which such a change waits, and of which a turn completes none.
  */
-struct nvmep_file *nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id)
+void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 slot)
 {
-	u32 slot = NVMEP_WINDOW_SLOT(id);
-	struct nvmep_mediate_window *right;
-	const struct nvmep_window *window;
+	struct nvmep_mediate_window *right = &tenant->rights.windows[slot];
+	struct nvmep_window *window = &tenant->windows[slot];
 
 	lockdep_assert_held(&tenant->mediator->lock);
 
-	if (slot >= tenant->rights.window_slots)
-		return NULL;
-	slot = array_index_nospec(slot, tenant->rights.window_slots);
-	window = &tenant->windows[slot];
-	if (!window->file)
-		return NULL;
-	right = &tenant->rights.windows[slot];
+	window->turn = window->in_flight ? tenant->turns : 0;
 	if (window->pinned) {
 		right->device_blocks = nvmep_window_file_blocks(window);
 		right->device_read_only = nvmep_window_file_read_only(window);
-		return window->pinned;
+	} else if (window->file) {
+		right->device_blocks = nvmep_window_bdev_blocks(window);
+		right->device_read_only = nvmep_window_bdev_read_only(window);
 	}
-	right->device_blocks = nvmep_window_bdev_blocks(window);
-	right->device_read_only = nvmep_window_bdev_read_only(window);
-	return NULL;
 }
 
 /* Under tenant->mutex, which guards these fields of the page. */
@@ -922,11 +917,14 @@ void nvmep_tenant_free(struct nvmep_tenant *tenant)
 
 static void nvmep_tenant_init_commands(struct nvmep_tenant *tenant)
 {
-	u32 i;
+	struct nvmep_tenant_command *command;
 
-	for (i = 0; i < tenant->depth; i++) {
-		tenant->commands[i].tenant = tenant;
-		list_add_tail(&tenant->commands[i].node, &tenant->idle);
+	for (command = tenant->commands;
+	     command < tenant->commands + tenant->depth; command++) {
+		INIT_LIST_HEAD(&command->node);
+		command->tenant = tenant;
+		command->next = tenant->idle;
+		tenant->idle = command;
 	}
 }
 
@@ -982,6 +980,8 @@ nvmep_tenant_alloc(struct nvmep_qp *qp, const struct nvme_peer_qp_create *cmd)
 	if (!tenant)
 		return NULL;
 	tenant->qp = qp;
+	tenant->sq = page_address(qp->sq.host->pages[0]);
+	tenant->cq = page_address(qp->cq.host->pages[0]);
 	tenant->depth = nvmep_or_default(cmd->depth, NVMEP_DEFAULT_DEPTH);
 	tenant->weight = nvmep_or_default(cmd->weight, NVMEP_DEFAULT_WEIGHT);
 	tenant->timeout = nvmep_tenant_timeout(qp->ctrl, cmd);
@@ -991,7 +991,6 @@ nvmep_tenant_alloc(struct nvmep_qp *qp, const struct nvme_peer_qp_create *cmd)
 					       NVMEP_DEFAULT_BUFFERS);
 	mutex_init(&tenant->adding);
 	mutex_init(&tenant->mutex);
-	INIT_LIST_HEAD(&tenant->idle);
 	if (nvmep_tenant_alloc_tables(tenant)) {
 		nvmep_tenant_free(tenant);
 		return NULL;

@@ -28,10 +28,11 @@
  * commands and nests in qp->lock; reset work does not take it.  tenant->mutex
  * serializes changes of windows and buffers; it nests in qp->lock.
  *
- * What a command in flight holds: a reference to the usage counter of the
- * namespace's request queue, so that whatever freezes I/O waits for it and holds
- * the pass; a reference to the users of its buffer, so that the memory stays
- * mapped; and a count in its window, so that the file stays open.
+ * What a command in flight holds: a count in its window, so that the file stays
+ * open; and a count in its buffer.  The window has a reference to the usage
+ * counter of the namespace's request queue while it has commands, so that whatever
+ * freezes I/O waits for them and holds the pass; the buffer has one to its users,
+ * so that the memory stays mapped.
  *
  * A command of a window on a file is sent in parts, one for each extent, and
  * completes with the first error.  It counts as direct I/O of the inode, and a
@@ -83,6 +84,8 @@ struct nvmep_tenant;
 #define NVMEP_SHARED		2
 /* Entries of their rings; one of them stays empty. */
 #define NVMEP_SHARED_ENTRIES	128
+/* Distance of the command identifiers of a slot: more than there are slots. */
+#define NVMEP_CID_USE		0x100
 
 /**
  * struct nvmep_flushes - the Flush commands of one namespace
@@ -95,9 +98,9 @@ struct nvmep_tenant;
  *	them, as the first may not cover what they follow
  *
  * A namespace that was removed, whose windows may still exist, and a later one
- * with the same NSID share it, but no Flush: each command holds the usage counter
- * of its own disk, and a scan adds the later one after the disk of the first was
- * deleted, which waits for that counter.
+ * with the same NSID share it, but no Flush: the window of each command holds the
+ * usage counter of its own disk, and a scan adds the later one after the disk of the
+ * first was deleted, which waits for that counter.
  */
 struct nvmep_flushes {
 	struct list_head node;
@@ -213,11 +216,15 @@ struct nvmep_file {
  * @bdev: the block device, or that of the file system
  * @blocks: its namespace
  * @flushes: of its namespace
- * @in_flight: commands; read racily by READ_ONCE()
+ * @turn: the one of tenant->turns for which nvmep_window_refresh() has read the
+ *	device, 0 for none
+ * @in_flight: commands, for which one reference to the usage counter of
+ *	@blocks.queue is held; read racily by READ_ONCE()
  * @epoch: of the window in the slot, or of the next one; more than 16 bits: the
  *	slot stays empty
  *
- * Guarded by mediator->lock, changed under tenant->mutex as well.
+ * Guarded by mediator->lock; all but @turn and @in_flight are changed under
+ * tenant->mutex as well.
  */
 struct nvmep_window {
 	struct file *file;
@@ -225,19 +232,21 @@ struct nvmep_window {
 	struct block_device *bdev;
 	struct nvmep_blocks blocks;
 	struct nvmep_flushes *flushes;
+	u64 turn;
 	u32 in_flight;
 	u32 epoch;
 };
 
 /**
  * struct nvmep_tenant_command - a command of a tenant in flight
- * @node: in tenant->idle, flushes->issued or ->waiting, mediator->splitting,
- *	mediator->done, or file->waiting or ->running
+ * @next: in tenant->idle or mediator->done.  All commands pass these, and kernels
+ *	may check a doubly linked list at each change
+ * @node: in flushes->issued or ->waiting, mediator->splitting, or file->waiting or
+ *	->running, or empty
  * @tenant: const
  * @command: what was checked; of an idle one, maybe an entry that was not taken
- * @users: of the buffer, a reference; NULL without data
- * @buf: buffer in memory of a device that its data goes to, or NULL.  Valid while
- *	@users is held
+ * @window: window, in whose @in_flight it is
+ * @buf: buffer of its data, in whose @in_flight it is; NULL without data
  * @file: of a Read, Write or Write Zeroes of a window on a file, else NULL.  Valid
  *	while the window is
  * @segment: with @file: that of its data
@@ -250,10 +259,11 @@ struct nvmep_window {
  * Guarded by mediator->lock.
  */
 struct nvmep_tenant_command {
+	struct nvmep_tenant_command *next;
 	struct list_head node;
 	struct nvmep_tenant *tenant;
 	struct nvmep_mediate_command command;
-	struct percpu_ref *users;
+	struct nvmep_window *window;
 	struct nvmep_buf *buf;
 	struct nvmep_file *file;
 	const struct nvmep_segment *segment;
@@ -290,6 +300,16 @@ struct nvmep_readers {
 	spinlock_t lock;	/* all below */
 	struct list_head list;
 	u64 until;
+};
+
+/**
+ * union nvmep_entry - an entry of a submission ring
+ * @dwords: as NVMe has them
+ * @words: half as many copies
+ */
+union nvmep_entry {
+	__le32 dwords[NVMEP_SQE_DWORDS];
+	u64 words[NVMEP_SQE_DWORDS / 2];
 };
 
 /**
@@ -340,6 +360,8 @@ struct nvmep_account {
  *	racily by READ_ONCE()
  * @windows: as @rights, by slot
  * @buffers: as @rights, by slot; NULL in an empty one
+ * @sq: const: submission ring, which the tenant may write at any time
+ * @cq: const: completion ring
  * @sq_head: mediator->lock: next entry to fetch
  * @cq_tail: mediator->lock: next entry to write
  * @cq_head: mediator->lock: head that the tenant has written
@@ -348,12 +370,13 @@ struct nvmep_account {
  *	racily by READ_ONCE()
  * @zeroes: mediator->lock: a Write Zeroes is in flight
  * @turn: mediator->lock: its turn goes on in the next pass
+ * @turns: mediator->lock: number of turns, where one that goes on counts again
  * @deficit: mediator->lock: bytes that it may submit in its turn
  * @slow_until: mediator->lock: nanoseconds: see nvmep_reads_add()
  * @slots: mediator->lock: commands on the shared queue pairs
  * @bytes: mediator->lock: that these transfer
  * @commands: const: array of @depth
- * @idle: mediator->lock: those that are not in use
+ * @idle: mediator->lock: the first of those that are not in use
  * @stats: mediator->lock; read racily by READ_ONCE()
  */
 struct nvmep_tenant {
@@ -374,6 +397,8 @@ struct nvmep_tenant {
 	struct nvmep_window *windows;
 	struct nvmep_buf **buffers;
 
+	const union nvmep_entry *sq;
+	__le32 *cq;
 	u32 sq_head;
 	u32 cq_tail;
 	u32 cq_head;
@@ -381,12 +406,13 @@ struct nvmep_tenant {
 	u32 in_flight;
 	bool zeroes;
 	bool turn;
+	u64 turns;
 	u64 deficit;
 	u64 slow_until;
 	unsigned int slots;
 	u64 bytes;
 	struct nvmep_tenant_command *commands;
-	struct list_head idle;
+	struct nvmep_tenant_command *idle;
 	struct nvme_peer_qp_stats stats;
 };
 
@@ -394,7 +420,7 @@ struct nvmep_tenant {
  * struct nvmep_shared_slot - a command on a shared queue pair
  * @command: of the tenant, or the first of flushes->issued; NULL if it is idle
  * @bytes: that it transfers
- * @cid: its command identifier: use << 8 | slot
+ * @cid: its command identifier: use * NVMEP_CID_USE + slot; the slot is const
  * @timeout: jiffies
  * @deadline: jiffies: @timeout after it was sent, or after timeouts were deferred
  * @list: const: a page for its PRP list
@@ -453,6 +479,7 @@ struct nvmep_shared {
  * @ctrl: const
  * @poller: const: the thread
  * @readers: const: of @poller
+ * @entries: const: of the rings of @shared
  * @poller_node: poller->lock: in poller->mediators while there are users
  * @mutex: serializes creation and deletion of @shared; guards @users
  * @users: @mutex: tenants
@@ -465,7 +492,8 @@ struct nvmep_shared {
  * @bytes: @lock: that they transfer
  * @splitting: @lock: commands of files that were not sent completely
  * @cached: @lock: files with commands whose pages are to be invalidated
- * @done: @lock: commands that the controller has completed
+ * @done: @lock: the first command that the controller has completed, or NULL
+ * @done_end: @lock: where the next one is linked
  * @batch: @lock: incremented before completions are taken from @shared
  * @flushes: @lock: by namespace
  * @accounts: @lock: by user
@@ -478,6 +506,7 @@ struct nvmep_mediator {
 	struct nvmep_ctrl *ctrl;
 	struct nvmep_poller *poller;
 	struct nvmep_readers *readers;
+	u16 entries;
 	struct list_head poller_node;
 	struct mutex mutex;	/* creation and deletion of @shared */
 	unsigned int users;
@@ -490,7 +519,8 @@ struct nvmep_mediator {
 	u64 bytes;
 	struct list_head splitting;
 	struct list_head cached;
-	struct list_head done;
+	struct nvmep_tenant_command *done;
+	struct nvmep_tenant_command **done_end;
 	u64 batch;
 	struct list_head flushes;
 	struct list_head accounts;
@@ -573,6 +603,6 @@ void nvmep_tenant_limits(struct nvmep_tenant *tenant,
 void nvmep_tenant_stats(struct nvmep_tenant *tenant,
 			struct nvme_peer_qp_stats *cmd);
 void nvmep_tenant_seal(struct nvmep_tenant *tenant);
-struct nvmep_file *nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id);
+void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 slot);
 
 #endif /* _NVMEP_MEDIATED_H */

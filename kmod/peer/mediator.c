@@ -11,7 +11,7 @@
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
-#include <linux/rcupdate.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 
 #include "core/admin.h"
@@ -54,19 +54,14 @@
 
 /* --- shared queue pairs --------------------------------------------------- */
 
-static u16 nvmep_mediator_entries(const struct nvmep_mediator *mediator)
-{
-	return min_t(u32, NVMEP_SHARED_ENTRIES, mediator->ctrl->max_entries);
-}
-
 static u16 nvmep_shared_slots(const struct nvmep_mediator *mediator)
 {
-	return nvmep_mediator_entries(mediator) - 1;
+	return mediator->entries - 1;
 }
 
 static u16 nvmep_shared_after(const struct nvmep_mediator *mediator, u16 index)
 {
-	return index + 1 == nvmep_mediator_entries(mediator) ? 0 : index + 1;
+	return index + 1 == mediator->entries ? 0 : index + 1;
 }
 
 /* A queue pair that takes new commands and has room, or NULL. */
@@ -87,11 +82,12 @@ nvmep_mediator_pick(struct nvmep_mediator *mediator)
 	return NULL;
 }
 
-static bool nvmep_over_quarter(const struct nvmep_mediator *mediator,
-			       unsigned int slots, u64 bytes)
+static bool nvmep_over_quarters(const struct nvmep_mediator *mediator,
+				unsigned int slots, u64 bytes,
+				unsigned int quarters)
 {
-	return slots * 4 >= nvmep_shared_slots(mediator) ||
-	       bytes * 4 >= NVMEP_SHARED_BYTES;
+	return slots * 4 >= nvmep_shared_slots(mediator) * quarters ||
+	       bytes * 4 >= NVMEP_SHARED_BYTES * quarters;
 }
 
 /*
@@ -107,13 +103,17 @@ static bool nvmep_tenant_over_share(const struct nvmep_tenant *tenant,
 
 	lockdep_assert_held(&mediator->lock);
 
-	quarters -= nvmep_over_quarter(mediator, tenant->slots, tenant->bytes);
-	quarters -= nvmep_over_quarter(mediator, account->slots,
-				       account->bytes);
+	/* Two quarters are the most that one leaves. */
+	if (!nvmep_over_quarters(mediator, shared->in_flight, mediator->bytes,
+				 2))
+		return false;
+	quarters -= nvmep_over_quarters(mediator, tenant->slots, tenant->bytes,
+					1);
+	quarters -= nvmep_over_quarters(mediator, account->slots,
+					account->bytes, 1);
 	return quarters < 4 &&
-	       (shared->in_flight * 4 >=
-		nvmep_shared_slots(mediator) * quarters ||
-		mediator->bytes * 4 >= NVMEP_SHARED_BYTES * quarters);
+	       nvmep_over_quarters(mediator, shared->in_flight, mediator->bytes,
+				   quarters);
 }
 
 static void nvmep_slot_count(const struct nvmep_shared_slot *slot)
@@ -141,15 +141,20 @@ static void nvmep_slot_uncount(const struct nvmep_shared_slot *slot)
 }
 
 /* Slots are freed in about the order in which they are taken. */
-static u16 nvmep_shared_find_slot(struct nvmep_mediator *mediator,
-				  struct nvmep_shared *shared)
+static struct nvmep_shared_slot *
+nvmep_shared_take_slot(const struct nvmep_mediator *mediator,
+		       struct nvmep_shared *shared)
 {
-	u16 index = shared->next;
+	struct nvmep_shared_slot *slot;
 
-	while (shared->slots[index].command)
-		index = (index + 1) % nvmep_shared_slots(mediator);
-	shared->next = (index + 1) % nvmep_shared_slots(mediator);
-	return index;
+	do {
+		slot = &shared->slots[shared->next];
+		if (++shared->next == nvmep_shared_slots(mediator))
+			shared->next = 0;
+	} while (slot->command);
+	/* Another use of the slot: an old entry does not complete it. */
+	slot->cid += NVMEP_CID_USE;
+	return slot;
 }
 
 /*
@@ -163,13 +168,11 @@ static void nvmep_shared_submit(struct nvmep_mediator *mediator,
 				const struct nvmep_segment *segment,
 				unsigned long timeout)
 {
-	u16 index = nvmep_shared_find_slot(mediator, shared);
-	struct nvmep_shared_slot *slot = &shared->slots[index];
+	struct nvmep_shared_slot *slot = nvmep_shared_take_slot(mediator,
+								shared);
 
 	lockdep_assert_held(&mediator->lock);
 
-	/* Another use of the slot: an old entry does not complete it. */
-	slot->cid = ((slot->cid >> 8) + 1) << 8 | index;
 	slot->command = command;
 	slot->bytes = part->bytes + part->zeroes;
 	slot->timeout = timeout;
@@ -234,25 +237,61 @@ static bool nvmep_mediator_must_ring(const struct nvmep_mediator *mediator)
 
 /* --- end of commands ------------------------------------------------------ */
 
-static struct nvmep_window *
-nvmep_command_window(const struct nvmep_tenant_command *command)
+/*
+ * Holds the namespace.  The commands of a window share one reference: the first
+ * takes it, and the others fail as it would.
+ */
+static bool nvmep_window_hold(struct nvmep_window *window)
 {
-	return &command->tenant->windows[command->command.window];
+	struct percpu_ref *counter = &window->blocks.queue->q_usage_counter;
+
+	if (window->in_flight ? percpu_ref_is_dying(counter) :
+				!percpu_ref_tryget_live(counter))
+		return false;
+	WRITE_ONCE(window->in_flight, window->in_flight + 1);
+	return true;
+}
+
+static void nvmep_window_release(struct nvmep_window *window)
+{
+	WRITE_ONCE(window->in_flight, window->in_flight - 1);
+	if (!window->in_flight)
+		percpu_ref_put(&window->blocks.queue->q_usage_counter);
+}
+
+/*
+ * Holds the memory of a buffer, as nvmep_window_hold().  The rights of the tenant
+ * were checked: they have the length and the direction of the buffer.
+ */
+static bool nvmep_data_hold(struct nvmep_buf *buf)
+{
+	if (buf->in_flight ? percpu_ref_is_dying(&buf->users) :
+			     !percpu_ref_tryget_live(&buf->users))
+		return false;
+	buf->in_flight++;
+	return true;
+}
+
+static void nvmep_data_release(struct nvmep_buf *buf)
+{
+	if (!--buf->in_flight)
+		percpu_ref_put(&buf->users);
+}
+
+static bool nvmep_command_writes(const struct nvmep_mediate_command *command)
+{
+	return command->opcode != nvme_cmd_read;
 }
 
 /* The controller does not access its data any more. */
 static void nvmep_command_release(struct nvmep_tenant_command *command)
 {
-	struct nvmep_window *window = nvmep_command_window(command);
-
 	lockdep_assert_held(&command->tenant->mediator->lock);
 
-	if (command->users)
-		percpu_ref_put(command->users);
-	command->users = NULL;
+	if (command->buf)
+		nvmep_data_release(command->buf);
 	command->buf = NULL;
-	WRITE_ONCE(window->in_flight, window->in_flight - 1);
-	percpu_ref_put(&window->blocks.queue->q_usage_counter);
+	nvmep_window_release(command->window);
 }
 
 /* Adds to a counter under mediator->lock that others read without it. */
@@ -269,17 +308,17 @@ static void nvmep_command_idle(struct nvmep_tenant_command *command)
 	WRITE_ONCE(tenant->in_flight, tenant->in_flight - 1);
 	if (command->command.opcode == nvme_cmd_write_zeroes)
 		tenant->zeroes = false;
-	list_move(&command->node, &tenant->idle);
+	command->next = tenant->idle;
+	tenant->idle = command;
 }
 
 /* The completion queue has room: fetching a command reserves it. */
 static void nvmep_tenant_post(struct nvmep_tenant *tenant, u16 cid, u16 status)
 {
-	__le32 *entry = page_address(tenant->qp->cq.host->pages[0]);
+	__le32 *entry = &tenant->cq[tenant->cq_tail * NVMEP_CQE_DWORDS];
 
 	lockdep_assert_held(&tenant->mediator->lock);
 
-	entry += tenant->cq_tail * NVMEP_CQE_DWORDS;
 	WRITE_ONCE(entry[0], 0);
 	WRITE_ONCE(entry[1], 0);
 	WRITE_ONCE(entry[2], cpu_to_le32(NVMEP_QID_NONE << 16 |
@@ -312,7 +351,23 @@ static void nvmep_command_done(struct nvmep_mediator *mediator,
 {
 	command->status = status;
 	command->batch = mediator->batch;
-	list_move_tail(&command->node, &mediator->done);
+	command->next = NULL;
+	*mediator->done_end = command;
+	mediator->done_end = &command->next;
+}
+
+/* Takes the first command that is done.  Returns NULL if there is none. */
+static struct nvmep_tenant_command *
+nvmep_mediator_take_done(struct nvmep_mediator *mediator)
+{
+	struct nvmep_tenant_command *command = mediator->done;
+
+	if (!command)
+		return NULL;
+	mediator->done = command->next;
+	if (!mediator->done)
+		mediator->done_end = &mediator->done;
+	return command;
 }
 
 static void nvmep_flushes_done(struct nvmep_mediator *mediator,
@@ -321,13 +376,10 @@ static void nvmep_flushes_done(struct nvmep_mediator *mediator,
 	struct nvmep_tenant_command *command, *next;
 
 	flushes->busy = false;
-	list_for_each_entry_safe(command, next, &flushes->issued, node)
+	list_for_each_entry_safe(command, next, &flushes->issued, node) {
+		list_del_init(&command->node);
 		nvmep_command_done(mediator, command, status);
-}
-
-static bool nvmep_command_writes(const struct nvmep_mediate_command *command)
-{
-	return command->opcode != nvme_cmd_read;
+	}
 }
 
 /* All parts have ended on the controller. */
@@ -375,9 +427,7 @@ static void nvmep_shared_slot_done(struct nvmep_mediator *mediator,
 	shared->in_flight--;
 	mediator->in_flight--;
 	if (command->command.opcode == nvme_cmd_flush)
-		nvmep_flushes_done(mediator,
-				   nvmep_command_window(command)->flushes,
-				   status);
+		nvmep_flushes_done(mediator, command->window->flushes, status);
 	else if (command->file)
 		nvmep_command_part_done(mediator, command, status);
 	else
@@ -389,12 +439,13 @@ static struct nvmep_shared_slot *
 nvmep_shared_find(const struct nvmep_mediator *mediator,
 		  struct nvmep_shared *shared, u16 cid)
 {
-	u16 index = cid & 0xff;
+	u16 index = cid % NVMEP_CID_USE;
+	struct nvmep_shared_slot *slot;
 
-	if (index >= nvmep_shared_slots(mediator) ||
-	    !shared->slots[index].command || shared->slots[index].cid != cid)
+	if (index >= nvmep_shared_slots(mediator))
 		return NULL;
-	return &shared->slots[index];
+	slot = &shared->slots[index];
+	return slot->command && slot->cid == cid ? slot : NULL;
 }
 
 static void nvmep_shared_complete(struct nvmep_mediator *mediator,
@@ -501,7 +552,8 @@ static bool nvmep_command_order(const struct nvmep_mediator *mediator,
 	struct nvmep_buf *buf = command->buf;
 	bool slow = false;
 
-	if (!buf || command->status)
+	if (!buf || !buf->word || command->status ||
+	    nvmep_command_writes(&command->command))
 		return false;
 	if (buf->batch < command->batch) {
 		slow = nvmep_command_read_word(command);
@@ -519,17 +571,19 @@ static bool nvmep_command_order(const struct nvmep_mediator *mediator,
 static enum nvmep_relay_seen
 nvmep_mediator_publish(struct nvmep_mediator *mediator)
 {
-	struct nvmep_tenant_command *command, *next;
+	struct nvmep_tenant_command *command;
 	unsigned int count = 0;
 	bool slow = false;
 
 	lockdep_assert_held(&mediator->lock);
 
-	list_for_each_entry_safe(command, next, &mediator->done, node) {
-		if (slow || count++ == NVMEP_PASS_COMPLETIONS)
+	while (!slow && count < NVMEP_PASS_COMPLETIONS) {
+		command = nvmep_mediator_take_done(mediator);
+		if (!command)
 			break;
 		slow = nvmep_command_order(mediator, command);
 		nvmep_command_finish(command);
+		count++;
 	}
 	if (slow)
 		return NVMEP_RELAY_SLOW;
@@ -548,8 +602,10 @@ static void nvmep_commands_lose(struct list_head *commands)
 {
 	struct nvmep_tenant_command *command, *next;
 
-	list_for_each_entry_safe(command, next, commands, node)
+	list_for_each_entry_safe(command, next, commands, node) {
+		list_del_init(&command->node);
 		nvmep_command_lose(command);
+	}
 }
 
 /* No part is on the controller any more, which may have executed some. */
@@ -611,8 +667,10 @@ static void nvmep_file_lose_cached(struct nvmep_file *file)
 	lockdep_assert_held(&file->mediator->lock);
 
 	list_splice_init(&file->running, &file->waiting);
-	list_for_each_entry_safe(command, next, &file->waiting, node)
+	list_for_each_entry_safe(command, next, &file->waiting, node) {
+		list_del_init(&command->node);
 		nvmep_command_idle(command);
+	}
 	list_del_init(&file->node);
 }
 
@@ -643,6 +701,7 @@ void nvmep_tenant_lose_cached(struct nvmep_tenant *tenant)
  */
 static void nvmep_mediator_lose(struct nvmep_mediator *mediator)
 {
+	struct nvmep_tenant_command *command;
 	struct nvmep_flushes *flushes;
 	struct nvmep_qp *qp, *next;
 	unsigned int i;
@@ -653,7 +712,8 @@ static void nvmep_mediator_lose(struct nvmep_mediator *mediator)
 		return;
 	mediator->lost = true;
 	mediator->in_flight = 0;
-	nvmep_commands_lose(&mediator->done);
+	while ((command = nvmep_mediator_take_done(mediator)))
+		nvmep_command_lose(command);
 	list_for_each_entry_safe(qp, next, &mediator->tenants, relay.node)
 		list_del_init(&qp->relay.node);
 	nvmep_mediator_lose_unsent(mediator);
@@ -689,6 +749,7 @@ static void nvmep_commands_finish_cached(struct list_head *commands, u16 error)
 		status = command->status ? command->status : error;
 		if (status)
 			nvmep_count(&tenant->stats.failed, 1);
+		list_del_init(&command->node);
 		nvmep_command_idle(command);
 		nvmep_tenant_post(tenant, command->command.cid, status);
 	}
@@ -855,7 +916,7 @@ static bool nvmep_shared_abort_overdue(struct nvmep_mediator *mediator,
 	u16 cid, index = 0;
 
 	for (; (cid = nvmep_shared_next_overdue(mediator, shared, index)) !=
-	       0xffff; index = (cid & 0xff) + 1)
+	       0xffff; index = cid % NVMEP_CID_USE + 1)
 		if (!nvmep_shared_abort(mediator, shared, cid))
 			break;
 	for (waited = 0; waited < NVMEP_ABORT_WAIT_MS;
@@ -907,7 +968,7 @@ static int nvmep_shared_create(struct nvmep_mediator *mediator,
 			       struct nvmep_shared *shared, u32 generation,
 			       bool replace)
 {
-	u16 entries = nvmep_mediator_entries(mediator);
+	u16 entries = mediator->entries;
 	const struct nvmep_queue_pair_params params = {
 		.qid = shared->qid,
 		.sq_entries = entries,
@@ -997,8 +1058,8 @@ static void nvmep_mediator_work(struct work_struct *work)
 static unsigned long
 nvmep_command_timeout(const struct nvmep_tenant_command *command)
 {
-	const struct nvmep_window *window = nvmep_command_window(command);
-	unsigned long cpu = READ_ONCE(window->blocks.queue->rq_timeout);
+	const struct request_queue *queue = command->window->blocks.queue;
+	unsigned long cpu = READ_ONCE(queue->rq_timeout);
 
 	/* It is that of others, too. */
 	if (command->command.opcode == nvme_cmd_flush)
@@ -1093,11 +1154,11 @@ static void nvmep_command_send_parts(struct nvmep_mediator *mediator,
  */
 static bool nvmep_command_must_end(const struct nvmep_tenant_command *command)
 {
-	const struct nvmep_window *window = nvmep_command_window(command);
+	struct request_queue *queue = command->window->blocks.queue;
 
 	return command->file->closing ||
 	       list_empty(&command->tenant->qp->relay.node) ||
-	       percpu_ref_is_dying(&window->blocks.queue->q_usage_counter) ||
+	       percpu_ref_is_dying(&queue->q_usage_counter) ||
 	       time_after(jiffies, command->deadline);
 }
 
@@ -1167,98 +1228,64 @@ static void nvmep_tenant_count(struct nvmep_tenant *tenant,
 }
 
 /*
- * Holds the buffer's memory for a command.  Returns 0 or an NVMe status: the
- * exporter may have invalidated the buffer since the check.
- */
-static int nvmep_tenant_get_data(struct nvmep_tenant *tenant,
-				 const struct nvmep_mediate_command *command,
-				 struct nvmep_dma_range *range)
-{
-	enum dma_data_direction dir = command->opcode == nvme_cmd_read ?
-				      DMA_FROM_DEVICE : DMA_TO_DEVICE;
-	int err;
-
-	rcu_read_lock();
-	err = nvmep_buf_range(tenant->buffers[command->buffer],
-			      command->offset, command->bytes, dir, range);
-	rcu_read_unlock();
-	return err ? NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR : 0;
-}
-
-/*
  * Holds the namespace for a command.  Returns 0; an NVMe status; or -EAGAIN
  * while its I/O is held: the command stays in the ring.
  */
 static int nvmep_window_get(struct nvmep_window *window)
 {
-	struct percpu_ref *counter = &window->blocks.queue->q_usage_counter;
-
-	if (!percpu_ref_tryget_live(counter))
+	if (!nvmep_window_hold(window))
 		return test_bit(GD_DEAD, &window->bdev->bd_disk->state) ?
 		       NVME_SC_INVALID_NS | NVME_STATUS_DNR : -EAGAIN;
 	if (READ_ONCE(*window->blocks.format) == window->blocks.expected)
 		return 0;
-	percpu_ref_put(counter);
+	nvmep_window_release(window);
 	return NVME_SC_INVALID_NS | NVME_STATUS_DNR;
-}
-
-/* The buffer, if data goes to memory of a device. */
-static struct nvmep_buf *
-nvmep_tenant_ordered_buf(const struct nvmep_tenant *tenant,
-			 const struct nvmep_mediate_command *command)
-{
-	struct nvmep_buf *buf;
-
-	if (command->opcode != nvme_cmd_read)
-		return NULL;
-	buf = tenant->buffers[command->buffer];
-	return buf->word ? buf : NULL;
 }
 
 /* The first part is sent: the caller has checked that there is room. */
 static void nvmep_command_split(struct nvmep_tenant_command *command,
-				const struct nvmep_dma_range *range)
+				const struct nvmep_segment *segment)
 {
 	struct nvmep_mediator *mediator = command->tenant->mediator;
 
-	command->segment = range->segment;
+	command->segment = segment;
 	command->sent = 0;
 	command->parts = 0;
 	command->deadline = jiffies + nvmep_command_timeout(command);
 	command->status = 0;
-	list_move_tail(&command->node, &mediator->splitting);
+	list_add_tail(&command->node, &mediator->splitting);
 	nvmep_command_send_parts(mediator, command);
 }
 
-/* Takes @command, which was checked, off tenant->idle. */
+/* Takes @command, the first of tenant->idle.  It holds its window and data. */
 static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 				struct nvmep_shared *shared,
 				struct nvmep_tenant_command *command,
-				const struct nvmep_dma_range *range,
 				struct nvmep_file *file)
 {
 	const struct nvmep_mediate_command *checked = &command->command;
-	struct nvmep_window *window = &tenant->windows[checked->window];
+	struct nvmep_flushes *flushes = command->window->flushes;
+	const struct nvmep_segment *segment = NULL;
 
-	command->users = range->users;
-	command->buf = nvmep_tenant_ordered_buf(tenant, checked);
+	if (command->buf)
+		segment = nvmep_segments_find(&command->buf->segments,
+					      checked->offset);
+	tenant->idle = command->next;
 	command->file = file;
-	WRITE_ONCE(window->in_flight, window->in_flight + 1);
 	WRITE_ONCE(tenant->in_flight, tenant->in_flight + 1);
 	tenant->zeroes |= checked->opcode == nvme_cmd_write_zeroes;
 	nvmep_tenant_count(tenant, checked);
 	if (checked->opcode == nvme_cmd_flush) {
-		list_move_tail(&command->node, &window->flushes->waiting);
-		nvmep_flushes_issue(tenant->mediator, window->flushes);
+		list_add_tail(&command->node, &flushes->waiting);
+		nvmep_flushes_issue(tenant->mediator, flushes);
 		return;
 	}
 	if (file) {
-		nvmep_command_split(command, range);
+		nvmep_command_split(command, segment);
 		return;
 	}
-	list_del_init(&command->node);
 	nvmep_shared_submit(tenant->mediator, shared, command, checked,
-			    range->segment, nvmep_command_timeout(command));
+			    segment, nvmep_command_timeout(command));
 }
 
 /*
@@ -1272,7 +1299,7 @@ static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 {
 	const struct nvmep_mediate_command *checked = &command->command;
 	struct nvmep_window *window = &tenant->windows[checked->window];
-	struct nvmep_dma_range range = { };
+	struct nvmep_buf *buf = NULL;
 	int ret;
 
 	if (checked->opcode == nvme_cmd_write_zeroes && tenant->zeroes)
@@ -1281,13 +1308,16 @@ static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 	if (ret)
 		return ret;
 	if (checked->bytes) {
-		ret = nvmep_tenant_get_data(tenant, checked, &range);
-		if (ret) {
-			percpu_ref_put(&window->blocks.queue->q_usage_counter);
-			return ret;
+		buf = tenant->buffers[checked->buffer];
+		/* Its exporter may have invalidated it since the check. */
+		if (!nvmep_data_hold(buf)) {
+			nvmep_window_release(window);
+			return NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR;
 		}
 	}
-	nvmep_tenant_submit(tenant, shared, command, &range, file);
+	command->window = window;
+	command->buf = buf;
+	nvmep_tenant_submit(tenant, shared, command, file);
 	return 0;
 }
 
@@ -1311,6 +1341,25 @@ static int nvmep_tenant_start_window(struct nvmep_tenant *tenant,
 	return ret;
 }
 
+/*
+ * Returns the file of the window that an entry names, or NULL.  Reads its device
+ * once a turn, which holds mediator->lock: the removal of a window clears its ID
+ * under this lock before it waits for commands.
+ */
+static struct nvmep_file *nvmep_tenant_file(struct nvmep_tenant *tenant, u32 id)
+{
+	u32 slot = NVMEP_WINDOW_SLOT(id);
+
+	lockdep_assert_held(&tenant->mediator->lock);
+
+	if (slot >= tenant->rights.window_slots)
+		return NULL;
+	slot = array_index_nospec(slot, tenant->rights.window_slots);
+	if (tenant->windows[slot].turn != tenant->turns)
+		nvmep_window_refresh(tenant, slot);
+	return tenant->windows[slot].pinned;
+}
+
 /* Each part costs as much as a command. */
 static u32 nvmep_tenant_cost(const struct nvmep_mediate_command *command,
 			     const struct nvmep_file *file)
@@ -1323,23 +1372,20 @@ static u32 nvmep_tenant_cost(const struct nvmep_mediate_command *command,
 		       1) * NVMEP_COMMAND_COST;
 }
 
-/* An entry of a submission ring; words take half as many copies. */
-union nvmep_entry {
-	__le32 dwords[NVMEP_SQE_DWORDS];
-	u64 words[NVMEP_SQE_DWORDS / 2];
-};
-
-/* Copies an entry: the tenant may write it at any time. */
-static void nvmep_tenant_copy(const struct nvmep_tenant *tenant,
-			      union nvmep_entry *entry)
+/*
+ * Copies an entry: the tenant may write it at any time.  A loop would cost a
+ * check of the index for each word.
+ */
+static union nvmep_entry nvmep_tenant_copy(const struct nvmep_tenant *tenant)
 {
-	const union nvmep_entry *ring =
-		page_address(tenant->qp->sq.host->pages[0]);
-	unsigned int i;
+	const u64 *words = tenant->sq[tenant->sq_head].words;
 
-	ring += tenant->sq_head;
-	for (i = 0; i < ARRAY_SIZE(entry->words); i++)
-		entry->words[i] = READ_ONCE(ring->words[i]);
+	return (union nvmep_entry){ .words = {
+		READ_ONCE(words[0]), READ_ONCE(words[1]),
+		READ_ONCE(words[2]), READ_ONCE(words[3]),
+		READ_ONCE(words[4]), READ_ONCE(words[5]),
+		READ_ONCE(words[6]), READ_ONCE(words[7]),
+	} };
 }
 
 /*
@@ -1350,17 +1396,14 @@ static void nvmep_tenant_copy(const struct nvmep_tenant *tenant,
 static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 				  struct nvmep_shared *shared)
 {
-	struct nvmep_tenant_command *command =
-		list_first_entry(&tenant->idle, struct nvmep_tenant_command,
-				 node);
+	struct nvmep_tenant_command *command = tenant->idle;
+	const union nvmep_entry entry = nvmep_tenant_copy(tenant);
 	struct nvmep_mediate_command *checked = &command->command;
-	union nvmep_entry entry;
 	struct nvmep_file *file;
 	int status;
 	u32 cost;
 
-	nvmep_tenant_copy(tenant, &entry);
-	file = nvmep_window_refresh(tenant, le32_to_cpu(entry.dwords[1]));
+	file = nvmep_tenant_file(tenant, le32_to_cpu(entry.dwords[1]));
 	status = nvmep_mediate_check(&tenant->rights, entry.dwords, checked);
 	cost = nvmep_tenant_cost(checked, status ? NULL : file);
 	if (cost > tenant->deficit)
@@ -1398,14 +1441,17 @@ struct nvmep_round {
 	bool saving;
 };
 
-/* Each command in flight has a place in the completion queue. */
-static bool nvmep_tenant_has_room(const struct nvmep_tenant *tenant)
+/*
+ * Entries that may be taken, each of which uses one place in the completion
+ * queue: for a completion entry, or for a command in flight.
+ */
+static u32 nvmep_tenant_room(const struct nvmep_tenant *tenant)
 {
 	u32 entries = tenant->qp->cq_entries;
-	u32 used = (tenant->cq_tail + entries - tenant->cq_head) % entries;
+	u32 used = (tenant->cq_tail + entries - tenant->cq_head) % entries +
+		   tenant->in_flight + 1;
 
-	return tenant->in_flight < tenant->depth &&
-	       used + tenant->in_flight + 1 < entries;
+	return used < entries ? entries - used : 0;
 }
 
 /* I/O of the CPU is held in the same states. */
@@ -1424,10 +1470,11 @@ static bool nvmep_mediator_held(const struct nvmep_mediator *mediator)
 static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
 			      struct nvmep_round *round)
 {
+	u32 room = nvmep_tenant_room(tenant);
 	struct nvmep_shared *shared;
 	int err;
 
-	while (tenant->sq_head != tail && nvmep_tenant_has_room(tenant)) {
+	for (; tenant->sq_head != tail && room && tenant->idle; room--) {
 		shared = nvmep_mediator_pick(tenant->mediator);
 		if (!shared || round->taken == NVMEP_PASS_ENTRIES)
 			return -EBUSY;
@@ -1451,6 +1498,7 @@ static int nvmep_tenant_turn(struct nvmep_tenant *tenant, u32 tail,
 {
 	int err;
 
+	tenant->turns++;
 	if (!tenant->turn)
 		tenant->deficit += (u64)NVMEP_QUANTUM * tenant->weight;
 	err = nvmep_tenant_fetch(tenant, tail, round);
@@ -1462,8 +1510,23 @@ static int nvmep_tenant_turn(struct nvmep_tenant *tenant, u32 tail,
 	return err;
 }
 
+/* A turn, and further ones until the pass has taken @most entries, if not 0. */
+static int nvmep_tenant_turns(struct nvmep_tenant *tenant, u32 tail,
+			      unsigned int most, struct nvmep_round *round)
+{
+	unsigned int before;
+	int err;
+
+	do {
+		before = round->taken;
+		err = nvmep_tenant_turn(tenant, tail, round);
+	} while (err == -ENOBUFS && round->taken > before &&
+		 round->taken < most);
+	return err;
+}
+
 /* Returns -ESHUTDOWN if the tenant takes no commands, else as above. */
-static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
+static int nvmep_tenant_pass(struct nvmep_tenant *tenant, unsigned int most,
 			     struct nvmep_round *round)
 {
 	struct nvmep_qp *qp = tenant->qp;
@@ -1483,27 +1546,21 @@ static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
 	/* The entries that the tail announces, after it. */
 	dma_rmb();
 	began = ktime_get_ns();
-	err = nvmep_tenant_turn(tenant, tail, round);
+	err = nvmep_tenant_turns(tenant, tail, most, round);
 	nvmep_count(&tenant->stats.busy_ns, ktime_get_ns() - began);
 	return err;
 }
 
 /*
- * Further turns of the only tenant that has commands to take.  The doorbells of
- * others are not read again: that would take time for each of its turns.
+ * Further turns of the only tenant that has commands to take.  Its doorbells
+ * are read once, and those of others not again: that takes time for each turn.
  */
 static void nvmep_mediator_fetch_alone(struct nvmep_mediator *mediator,
 				       struct nvmep_round *round)
 {
 	struct nvmep_qp *qp = round->alone;
-	unsigned int before;
-	int err;
+	int err = nvmep_tenant_pass(qp->tenant, NVMEP_ALONE_ENTRIES, round);
 
-	do {
-		before = round->taken;
-		err = nvmep_tenant_pass(qp->tenant, round);
-	} while (err == -ENOBUFS && round->taken > before &&
-		 round->taken < NVMEP_ALONE_ENTRIES);
 	if (err == -ESHUTDOWN)
 		list_del_init(&qp->relay.node);
 	else if (err == -EBUSY)
@@ -1540,7 +1597,7 @@ static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediato
 		qp = list_first_entry(&mediator->tenants, struct nvmep_qp,
 				      relay.node);
 		before = round.taken;
-		err = nvmep_tenant_pass(qp->tenant, &round);
+		err = nvmep_tenant_pass(qp->tenant, 0, &round);
 		nvmep_round_note(&round, qp, before, err);
 		if (err == -ESHUTDOWN)
 			list_del_init(&qp->relay.node);
@@ -1619,7 +1676,7 @@ enum nvmep_relay_seen nvmep_mediator_pass(struct nvmep_mediator *mediator)
 static bool nvmep_mediator_poll_once(struct nvmep_mediator *mediator,
 				     u64 *batch)
 {
-	struct nvmep_tenant_command *first;
+	const struct nvmep_tenant_command *first;
 	bool more;
 
 	spin_lock(&mediator->lock);
@@ -1630,8 +1687,7 @@ static bool nvmep_mediator_poll_once(struct nvmep_mediator *mediator,
 	}
 	if (!*batch)
 		*batch = mediator->batch;
-	first = list_first_entry_or_null(&mediator->done,
-					 struct nvmep_tenant_command, node);
+	first = mediator->done;
 	more = first && first->batch <= *batch;
 	spin_unlock(&mediator->lock);
 	return more;
@@ -1748,7 +1804,7 @@ static int nvmep_shared_alloc_qid(struct nvmep_mediator *mediator,
 static void nvmep_shared_free(struct nvmep_mediator *mediator,
 			      struct nvmep_shared *shared)
 {
-	u16 entries = nvmep_mediator_entries(mediator);
+	u16 entries = mediator->entries;
 	struct nvmep_ctrl *ctrl = mediator->ctrl;
 	struct nvmep_shared_slot *slot;
 
@@ -1775,6 +1831,7 @@ static int nvmep_shared_alloc_lists(struct nvmep_mediator *mediator,
 
 	for (i = 0; i < nvmep_shared_slots(mediator); i++) {
 		slot = &shared->slots[i];
+		slot->cid = i;
 		slot->list = dma_pool_alloc(mediator->ctrl->prp_pool,
 					    GFP_KERNEL, &slot->list_dma);
 		if (!slot->list)
@@ -1786,7 +1843,7 @@ static int nvmep_shared_alloc_lists(struct nvmep_mediator *mediator,
 static int nvmep_shared_alloc(struct nvmep_mediator *mediator,
 			      struct nvmep_shared *shared)
 {
-	u16 entries = nvmep_mediator_entries(mediator);
+	u16 entries = mediator->entries;
 	struct nvmep_ctrl *ctrl = mediator->ctrl;
 	int err = nvmep_shared_alloc_qid(mediator, shared);
 
@@ -1838,6 +1895,7 @@ nvmep_mediator_alloc(struct nvmep_ctrl *ctrl, struct nvmep_poller *poller)
 	mediator->ctrl = ctrl;
 	mediator->poller = poller;
 	mediator->readers = nvmep_poller_readers(poller);
+	mediator->entries = min_t(u32, NVMEP_SHARED_ENTRIES, ctrl->max_entries);
 	mediator->lost = true;
 	INIT_LIST_HEAD(&mediator->poller_node);
 	mutex_init(&mediator->mutex);
@@ -1845,7 +1903,7 @@ nvmep_mediator_alloc(struct nvmep_ctrl *ctrl, struct nvmep_poller *poller)
 	INIT_LIST_HEAD(&mediator->tenants);
 	INIT_LIST_HEAD(&mediator->splitting);
 	INIT_LIST_HEAD(&mediator->cached);
-	INIT_LIST_HEAD(&mediator->done);
+	mediator->done_end = &mediator->done;
 	INIT_LIST_HEAD(&mediator->flushes);
 	INIT_LIST_HEAD(&mediator->accounts);
 	INIT_WORK(&mediator->work, nvmep_mediator_work);

@@ -1031,7 +1031,7 @@ void nvmep_file_wait(struct nvmep_file *file,
 {
 	lockdep_assert_held(&file->mediator->lock);
 
-	list_move_tail(&command->node, &file->waiting);
+	list_add_tail(&command->node, &file->waiting);
 	if (list_empty(&file->node))
 		list_add_tail(&file->node, &file->mediator->cached);
 }

@@ -188,7 +188,7 @@ static void measure_mediated(const struct np_ctrl *ctrl)
 	if (ret)
 		die("mediated mode", ret);
 	command = np_window_command(NVMEPEER_OP_READ, window, 0, NP_PAGE / NP_BLOCK, memory.slot, 0);
-	report("mediated", instructions(&qp, &command), 1500);
+	report("mediated", instructions(&qp, &command), 850);
 	np_qp_close(&qp);
 	np_memory_free(&memory);
 	close(disk);

@@ -457,6 +457,8 @@ TEST_F(mediated, resize_takes_effect_at_once)
 	ASSERT_EQ(0, np_window_add(&self->qp, self->partition, PART_BLOCKS - 8, 0, &last));
 	EXPECT_EQ(0, run_rw(self, NVMEPEER_OP_READ, last, 0, 8, 0));
 	EXPECT_EQ(0, run_rw(self, NVMEPEER_OP_READ, self->part, PART_BLOCKS - 8, 8, 0));
+	/* The size is read once for a batch. */
+	EXPECT_EQ(0, transfer(self, NVMEPEER_OP_READ, self->part, 0));
 	ASSERT_EQ(0, resize_partition(self->disk, PART_BYTES / 2));
 	EXPECT_EQ(LBA_RANGE, run_rw(self, NVMEPEER_OP_READ, self->part, PART_BLOCKS - 8, 8, 0));
 	EXPECT_EQ(0, run_rw(self, NVMEPEER_OP_READ, self->part, PART_BLOCKS / 2 - 8, 8, 0));

@@ -1099,7 +1099,7 @@ enum nvme_peer_rights {
  * Queue pairs in NVME_PEER_MODE_MEDIATED.  The window stays until
  * NVME_PEER_WINDOW_REMOVE, or until the queue pair has ended.  Each command is
  * checked against the window, and against the size and the read-only flag that
- * the device has then.
+ * the device has when it is submitted, or later.
  *
  * Commands bypass the page cache, and unlike O_DIRECT nothing of a block device is
  * written back or invalidated: buffered I/O of the same blocks, a file system on
