@@ -227,7 +227,7 @@ static void nvmep_build_data(const struct nvmep_ctrl *ctrl,
 }
 
 /* Dword 12 has one block less; it is 0 in Flush. */
-static u32 nvmep_build_blocks(const struct nvmep_mediate_command *command)
+static u32 nvmep_build_dword12(const struct nvmep_mediate_command *command)
 {
 	if (!command->blocks)
 		return 0;
@@ -260,7 +260,8 @@ void nvmep_mediate_build(const struct nvmep_ctrl *ctrl,
 	nvmep_entry_set64(&entry[6], 0);
 	nvmep_entry_set64(&entry[8], 0);
 	nvmep_entry_set64(&entry[10], command->slba);
-	nvmep_entry_set64(&entry[12], nvmep_build_blocks(command));
+	/* Dword 13 has hints, which are dropped. */
+	nvmep_entry_set64(&entry[12], nvmep_build_dword12(command));
 	nvmep_entry_set64(&entry[14], 0);
 	if (command->bytes)
 		nvmep_build_data(ctrl, command, segment, list, list_dma, entry);

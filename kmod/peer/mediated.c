@@ -86,10 +86,9 @@ static bool nvmep_window_read_only(const struct nvmep_window *window)
  * @tenant: the tenant; mediator->lock is held
  * @slot: of the window
  *
- * Called after the tail of the ring was read: a change applies to each command that
- * is submitted after it.  One that holds I/O applies to each that starts after it:
- * what was read is used for the rest of the turn only if the window has commands
- * in flight, for which such a change waits, and of which a turn completes none.
+ * Once a turn, after the tail of the ring was read: a change applies to each command
+ * that is submitted after it.  Those that were submitted before may still use what
+ * was, like those that are on the controller.
  */
 void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 slot)
 {
@@ -98,7 +97,7 @@ void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 slot)
 
 	lockdep_assert_held(&tenant->mediator->lock);
 
-	window->turn = window->in_flight ? tenant->turns : 0;
+	window->read_turn = tenant->turns;
 	if (window->pinned) {
 		right->device_blocks = nvmep_window_file_blocks(window);
 		right->device_read_only = nvmep_window_file_read_only(window);
@@ -1079,29 +1078,10 @@ void nvmep_tenant_quiesce(struct nvmep_tenant *tenant)
 	}
 }
 
-/* NVME_PEER_BUF_REMOVE may remove the buffer meanwhile. */
-static void nvmep_tenant_stop_buffer(struct nvmep_tenant *tenant, u32 slot)
-{
-	struct nvmep_buf *buf;
-
-	mutex_lock(&tenant->mutex);
-	buf = tenant->buffers[slot];
-	if (buf)
-		nvmep_buf_get(buf);
-	mutex_unlock(&tenant->mutex);
-	if (!buf)
-		return;
-	nvmep_buf_stop_users(buf);
-	nvmep_buf_put(buf);
-}
-
-/* First all: their grace periods pass at the same time. */
 static void nvmep_tenant_drop_buffers(struct nvmep_tenant *tenant)
 {
 	u32 slot;
 
-	for (slot = 1; slot <= tenant->max_buffers; slot++)
-		nvmep_tenant_stop_buffer(tenant, slot);
 	for (slot = 1; slot <= tenant->max_buffers; slot++)
 		nvmep_tenant_buf_remove(tenant, slot, NULL);
 }

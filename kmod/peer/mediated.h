@@ -86,6 +86,7 @@ struct nvmep_tenant;
 #define NVMEP_SHARED_ENTRIES	128
 /* Distance of the command identifiers of a slot: more than there are slots. */
 #define NVMEP_CID_USE		0x100
+static_assert(NVMEP_SHARED_ENTRIES <= NVMEP_CID_USE);
 
 /**
  * struct nvmep_flushes - the Flush commands of one namespace
@@ -216,14 +217,14 @@ struct nvmep_file {
  * @bdev: the block device, or that of the file system
  * @blocks: its namespace
  * @flushes: of its namespace
- * @turn: the one of tenant->turns for which nvmep_window_refresh() has read the
- *	device, 0 for none
+ * @read_turn: the one of tenant->turns for which nvmep_window_refresh() has read
+ *	the device, 0 for none
  * @in_flight: commands, for which one reference to the usage counter of
  *	@blocks.queue is held; read racily by READ_ONCE()
  * @epoch: of the window in the slot, or of the next one; more than 16 bits: the
  *	slot stays empty
  *
- * Guarded by mediator->lock; all but @turn and @in_flight are changed under
+ * Guarded by mediator->lock; all but @read_turn and @in_flight are changed under
  * tenant->mutex as well.
  */
 struct nvmep_window {
@@ -232,7 +233,7 @@ struct nvmep_window {
 	struct block_device *bdev;
 	struct nvmep_blocks blocks;
 	struct nvmep_flushes *flushes;
-	u64 turn;
+	u64 read_turn;
 	u32 in_flight;
 	u32 epoch;
 };
@@ -305,7 +306,7 @@ struct nvmep_readers {
 /**
  * union nvmep_entry - an entry of a submission ring
  * @dwords: as NVMe has them
- * @words: half as many copies
+ * @words: for a copy in half as many loads
  */
 union nvmep_entry {
 	__le32 dwords[NVMEP_SQE_DWORDS];
@@ -370,7 +371,8 @@ struct nvmep_account {
  *	racily by READ_ONCE()
  * @zeroes: mediator->lock: a Write Zeroes is in flight
  * @turn: mediator->lock: its turn goes on in the next pass
- * @turns: mediator->lock: number of turns, where one that goes on counts again
+ * @turns: mediator->lock: turns so far; one that goes on in the next pass counts
+ *	again
  * @deficit: mediator->lock: bytes that it may submit in its turn
  * @slow_until: mediator->lock: nanoseconds: see nvmep_reads_add()
  * @slots: mediator->lock: commands on the shared queue pairs

@@ -103,7 +103,7 @@ static bool nvmep_tenant_over_share(const struct nvmep_tenant *tenant,
 
 	lockdep_assert_held(&mediator->lock);
 
-	/* Two quarters are the most that one leaves. */
+	/* The threshold below is two quarters or more. */
 	if (!nvmep_over_quarters(mediator, shared->in_flight, mediator->bytes,
 				 2))
 		return false;
@@ -147,6 +147,8 @@ nvmep_shared_take_slot(const struct nvmep_mediator *mediator,
 {
 	struct nvmep_shared_slot *slot;
 
+	lockdep_assert_held(&mediator->lock);
+
 	do {
 		slot = &shared->slots[shared->next];
 		if (++shared->next == nvmep_shared_slots(mediator))
@@ -170,8 +172,6 @@ static void nvmep_shared_submit(struct nvmep_mediator *mediator,
 {
 	struct nvmep_shared_slot *slot = nvmep_shared_take_slot(mediator,
 								shared);
-
-	lockdep_assert_held(&mediator->lock);
 
 	slot->command = command;
 	slot->bytes = part->bytes + part->zeroes;
@@ -239,7 +239,8 @@ static bool nvmep_mediator_must_ring(const struct nvmep_mediator *mediator)
 
 /*
  * Holds the namespace.  The commands of a window share one reference: the first
- * takes it, and the others fail as it would.
+ * takes it, and the others fail as it would.  What is killed right after the
+ * check waits for that reference.
  */
 static bool nvmep_window_hold(struct nvmep_window *window)
 {
@@ -305,6 +306,8 @@ static void nvmep_command_idle(struct nvmep_tenant_command *command)
 {
 	struct nvmep_tenant *tenant = command->tenant;
 
+	lockdep_assert_held(&tenant->mediator->lock);
+
 	WRITE_ONCE(tenant->in_flight, tenant->in_flight - 1);
 	if (command->command.opcode == nvme_cmd_write_zeroes)
 		tenant->zeroes = false;
@@ -349,6 +352,8 @@ static void nvmep_command_finish(struct nvmep_tenant_command *command)
 static void nvmep_command_done(struct nvmep_mediator *mediator,
 			       struct nvmep_tenant_command *command, u16 status)
 {
+	lockdep_assert_held(&mediator->lock);
+
 	command->status = status;
 	command->batch = mediator->batch;
 	command->next = NULL;
@@ -361,6 +366,8 @@ static struct nvmep_tenant_command *
 nvmep_mediator_take_done(struct nvmep_mediator *mediator)
 {
 	struct nvmep_tenant_command *command = mediator->done;
+
+	lockdep_assert_held(&mediator->lock);
 
 	if (!command)
 		return NULL;
@@ -1302,6 +1309,8 @@ static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 	struct nvmep_buf *buf = NULL;
 	int ret;
 
+	lockdep_assert_held(&tenant->mediator->lock);
+
 	if (checked->opcode == nvme_cmd_write_zeroes && tenant->zeroes)
 		return -EAGAIN;
 	ret = nvmep_window_get(window);
@@ -1355,7 +1364,7 @@ static struct nvmep_file *nvmep_tenant_file(struct nvmep_tenant *tenant, u32 id)
 	if (slot >= tenant->rights.window_slots)
 		return NULL;
 	slot = array_index_nospec(slot, tenant->rights.window_slots);
-	if (tenant->windows[slot].turn != tenant->turns)
+	if (tenant->windows[slot].read_turn != tenant->turns)
 		nvmep_window_refresh(tenant, slot);
 	return tenant->windows[slot].pinned;
 }
@@ -1498,6 +1507,8 @@ static int nvmep_tenant_turn(struct nvmep_tenant *tenant, u32 tail,
 {
 	int err;
 
+	lockdep_assert_held(&tenant->mediator->lock);
+
 	tenant->turns++;
 	if (!tenant->turn)
 		tenant->deficit += (u64)NVMEP_QUANTUM * tenant->weight;
@@ -1510,7 +1521,7 @@ static int nvmep_tenant_turn(struct nvmep_tenant *tenant, u32 tail,
 	return err;
 }
 
-/* A turn, and further ones until the pass has taken @most entries, if not 0. */
+/* A turn, and further ones until the pass has taken @most entries; 0: one turn. */
 static int nvmep_tenant_turns(struct nvmep_tenant *tenant, u32 tail,
 			      unsigned int most, struct nvmep_round *round)
 {
