@@ -113,22 +113,15 @@ static bool make_registers(struct bad *ctrl, int folder)
 	       getrandom(&ctrl->token, sizeof(ctrl->token), 0) == sizeof(ctrl->token);
 }
 
-/* The descriptor stays open, as the neighbour needs it. */
-static bool meet_neighbour(struct bad *ctrl, int folder)
-{
-	int fd = folder < 0 ? -1 : openat(folder, BADCTRL_SHARED_MEMORY, O_RDWR | O_CLOEXEC);
-
-	return fd < 0 || !vfu_set_neighbour(ctrl->vfu, fd);
-}
-
 static bool make(struct bad *ctrl, const struct options *options)
 {
-	int folder = -1;
+	int folder = -1, neighbour = -1;
 
 	if (options->share) {
 		folder = open(options->share, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (folder < 0)
 			return false;
+		neighbour = openat(folder, BADCTRL_SHARED_MEMORY, O_RDWR | O_CLOEXEC);
 	}
 	ctrl->namespace_bytes = options->disk_bytes;
 	ctrl->poller_count = options->pollers;
@@ -136,8 +129,8 @@ static bool make(struct bad *ctrl, const struct options *options)
 	    !make_registers(ctrl, folder))
 		return false;
 	bad_defaults(ctrl);
-	ctrl->vfu = vfu_create(&bad_device, ctrl);
-	return ctrl->vfu && meet_neighbour(ctrl, folder);
+	ctrl->vfu = vfu_create(&bad_device, ctrl, neighbour);
+	return ctrl->vfu;
 }
 
 static _Noreturn void usage(void)

@@ -130,15 +130,18 @@ uint16_t bad_moves_add(struct bad *ctrl, struct bad_moves *moves, uint64_t addre
 		.to_disk = !to_host,
 	};
 	uint16_t status = 0, ended = 0;
+	struct vfu_place place;
 
 	if (!ctrl->mover)
 		return 0;
 	if (moves)
 		begin(ctrl, moves);
-	if (!vfu_locate_neighbour(ctrl->vfu, address, length, to_host, &move.window) &&
-	    move.window >= ctrl->mover->window)
+	if (!vfu_locate(ctrl->vfu, address, length, to_host, &place) && place.neighbour &&
+	    place.offset >= ctrl->mover->window) {
+		move.window = place.offset;
 		status = !moves || length % 4 || move.disk + length > ctrl->mover->disk_bytes ?
 			 NVME_STATUS_DNR | NVME_SC_DATA_TRANSFER : add(ctrl, moves, &move);
+	}
 	if (moves && !moves->pending)
 		pthread_mutex_unlock(&ctrl->mover_locks[moves->ring]);
 	else if (moves && status != BAD_PENDING)

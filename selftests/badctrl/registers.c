@@ -344,36 +344,49 @@ static void bad_write_word(struct bad *ctrl, uint32_t value)
 	}
 }
 
-static void vendor_write(void *context, unsigned int number, uint32_t value)
+/* The registers that select a word and access it; accessible while a driver is bound. */
+static bool is_word_register(uint64_t offset, uint32_t count)
+{
+	return count == 4 && (offset == BADCTRL_CONFIG_ADDRESS || offset == BADCTRL_CONFIG_DATA);
+}
+
+static bool config_write(void *context, uint64_t offset, const void *data, uint32_t count)
 {
 	struct bad *ctrl = context;
+	uint32_t value;
 
+	if (!is_word_register(offset, count))
+		return false;
+	memcpy(&value, data, sizeof(value));
 	pthread_mutex_lock(&ctrl->lock);
-	if (number == 0)
+	if (offset == BADCTRL_CONFIG_ADDRESS) {
 		ctrl->window = value;
-	if (number == 1) {
+	} else {
 		bad_write_word(ctrl, value);
 		atomic_fetch_add(&ctrl->changes, 1);
 		bad_settle(ctrl);
 	}
 	bad_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
+	return true;
 }
 
-static uint32_t vendor_read(void *context, unsigned int number)
+static bool config_read(void *context, uint64_t offset, void *data, uint32_t count)
 {
 	struct bad *ctrl = context;
-	uint32_t value = 0;
-	void *word;
+	const void *word;
 
+	if (!is_word_register(offset, count)) {
+		memset(data, 0xff, count);
+		return bad_word(ctrl, BADCTRL_MODE) == BADCTRL_ABSENT;
+	}
+	memset(data, 0, count);
 	pthread_mutex_lock(&ctrl->lock);
-	word = bad_word_at(ctrl, ctrl->window);
-	if (number == 0)
-		value = ctrl->window;
-	if (number == 1 && word)
-		memcpy(&value, word, sizeof(value));
+	word = offset == BADCTRL_CONFIG_ADDRESS ? &ctrl->window : bad_word_at(ctrl, ctrl->window);
+	if (word)
+		memcpy(data, word, count);
 	pthread_mutex_unlock(&ctrl->lock);
-	return value;
+	return true;
 }
 
 static void unmapped(void *context, uint64_t address, uint64_t size)
@@ -383,10 +396,7 @@ static void unmapped(void *context, uint64_t address, uint64_t size)
 	bad_mover_settle(context);
 }
 
-static bool bad_absent(void *context)
-{
-	return bad_word(context, BADCTRL_MODE) == BADCTRL_ABSENT;
-}
+_Static_assert(BAD_VECTORS <= VFU_MAX_VECTORS, "interrupt vectors");
 
 const struct vfu_device bad_device = {
 	.vendor_id = BADCTRL_VENDOR,
@@ -397,8 +407,7 @@ const struct vfu_device bad_device = {
 	.bar_read = bar_read,
 	.bar_write = bar_write,
 	.reset = bad_reset,
-	.vendor_read = vendor_read,
-	.vendor_write = vendor_write,
-	.absent = bad_absent,
+	.config_read = config_read,
+	.config_write = config_write,
 	.unmapped = unmapped,
 };

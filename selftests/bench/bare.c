@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include <badctrl.h>
+#include <client.h>
 #include <softgpu_programs.h>
 
-#include "client.h"
 #include "nvme.h"
 
 #define PAGE		4096U
@@ -188,13 +188,16 @@ static int start_controller(void)
 /* --- The GPU --------------------------------------------------------------------- */
 
 /* Reads of the GPU by message, to identify the doorbell page of the controller. */
-static int read_bar(uint64_t address, void *data, size_t length)
+static int read_bar(struct client *client, struct vfu_message *asked)
 {
-	uint64_t offset = address - BAR_BUS;
+	uint64_t offset = asked->dma.address - BAR_BUS;
 
-	if (offset > BADCTRL_BAR_BYTES || length > BADCTRL_BAR_BYTES - offset)
+	(void)client;
+	if (asked->header.command != VFU_DMA_READ || offset > BADCTRL_BAR_BYTES ||
+	    asked->dma.count > BADCTRL_BAR_BYTES - offset)
 		return EFAULT;
-	memcpy(data, (const uint8_t *)(uintptr_t)registers + offset, length);
+	memcpy(asked->payload + sizeof(asked->dma),
+	       (const uint8_t *)(uintptr_t)registers + offset, asked->dma.count);
 	return 0;
 }
 
@@ -205,7 +208,7 @@ static int start_gpu(void)
 
 	entry |= SOFTGPU_PTE_VALID | SOFTGPU_PTE_WRITE;
 	memcpy(hbm + TABLE, &entry, sizeof(entry));
-	gpu.bus_read = read_bar;
+	gpu.dma = read_bar;
 	return client_read(&gpu, 0, SOFTGPU_REG_HBM_VA, &hbm_va, 8) ?:
 	       client_read(&gpu, 0, SOFTGPU_REG_MMU_VA, &mmu_va, 8) ?:
 	       client_write(&gpu, 0, SOFTGPU_REG_TABLE, &table, 8) ?:
@@ -437,16 +440,16 @@ static int share(const char *folder)
 	registers = map_file(bar, &bytes);
 	if (!ram || !hbm || !registers || hbm_bytes < PARTS + (uint64_t)PAIRS * PART_BYTES)
 		return -ENOMEM;
-	return client_map(&gpu, RAM_BUS, RAM_BYTES, ram_fd) ?:
-	       client_map(&gpu, HBM_BUS, hbm_bytes, memory) ?:
-	       client_map(&ctrl, RAM_BUS, RAM_BYTES, ram_fd) ?:
-	       client_map(&ctrl, HBM_BUS, hbm_bytes, memory);
+	return client_map(&gpu, RAM_BUS, RAM_BYTES, CLIENT_RW, ram_fd, 0) ?:
+	       client_map(&gpu, HBM_BUS, hbm_bytes, CLIENT_RW, memory, 0) ?:
+	       client_map(&ctrl, RAM_BUS, RAM_BYTES, CLIENT_RW, ram_fd, 0) ?:
+	       client_map(&ctrl, HBM_BUS, hbm_bytes, CLIENT_RW, memory, 0);
 }
 
 static int start(char **argv)
 {
 	return client_open(&gpu, argv[1]) ?: client_open(&ctrl, argv[2]) ?: share(argv[3]) ?:
-	       client_enable(&gpu) ?: client_enable(&ctrl) ?: start_controller() ?:
+	       client_enable(&gpu, true) ?: client_enable(&ctrl, true) ?: start_controller() ?:
 	       start_gpu() ?: open_pairs() ?: open_own();
 }
 

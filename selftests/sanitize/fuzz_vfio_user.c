@@ -46,7 +46,7 @@ static const struct vfu_device device = {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct vfu *vfu = vfu_create(&device, NULL);
+	struct vfu *vfu = vfu_create(&device, NULL, -1);
 	int pair[2];
 
 	if (!vfu || socketpair(AF_UNIX, SOCK_STREAM, 0, pair)) {

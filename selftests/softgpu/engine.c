@@ -120,7 +120,6 @@ static enum softgpu_status job_run_program(struct slot *slot)
 static void job_run(struct slot *slot)
 {
 	enum softgpu_status status;
-	uint64_t flush;
 
 	atomic_store(&slot->status, SOFTGPU_RUNNING);
 	atomic_store(&slot->issued, 0);
@@ -128,9 +127,7 @@ static void job_run(struct slot *slot)
 	status = job_load(slot);
 	if (status == SOFTGPU_RUNNING)
 		status = job_run_program(slot);
-	flush = atomic_load(&slot->gpu->flush);
-	if (flush)
-		vfu_dma_flush(slot->gpu->vfu, flush);
+	memory_flush(slot->gpu);
 	if (!slot->job)
 		return;
 	slot->job->result.elapsed_ns = now_ns() - slot->start_ns;

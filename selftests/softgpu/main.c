@@ -194,7 +194,7 @@ int main(int argc, char **argv)
 		ret = start_offload(&gpu, &options);
 	if (!ret) {
 		gpu_describe(&gpu, &device);
-		gpu.vfu = vfu_create(&device, &gpu);
+		gpu.vfu = vfu_create(&device, &gpu, -1);
 		ret = gpu.vfu ? memory_start(&gpu) : -ENOMEM;
 	}
 	if (!ret)

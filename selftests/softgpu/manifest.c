@@ -43,7 +43,6 @@ static bool in_guest(struct gpu *gpu, uint64_t bus, uint64_t length, bool write,
 
 	if (vfu_locate(gpu->vfu, bus, length, write, &place))
 		return false;
-	close(place.fd);
 	*part = (struct part){ BADCTRL_SHARED_GUEST, place.offset };
 	return is_guest(gpu, &place);
 }

@@ -76,15 +76,22 @@ static bool older_view_in_use(struct gpu *gpu, uint32_t view)
 	return false;
 }
 
+void memory_flush(struct gpu *gpu)
+{
+	uint64_t flush = atomic_load(&gpu->flush);
+	uint32_t word;
+
+	if (flush)
+		vfu_dma_read(gpu->vfu, flush, &word, sizeof(word), VFU_DMA_MESSAGE);
+}
+
 static void settle(struct gpu *gpu, uint32_t view)
 {
 	struct backoff backoff = { 0 };
-	uint64_t flush = atomic_load(&gpu->flush);
 
 	while (older_view_in_use(gpu, view))
 		backoff_wait(&backoff);
-	if (flush)
-		vfu_dma_flush(gpu->vfu, flush);
+	memory_flush(gpu);
 }
 
 static void *invalidator_main(void *argument)

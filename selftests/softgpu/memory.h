@@ -36,6 +36,9 @@ void memory_view_leave(struct lane *lane);
 /* A posted store of 4 bytes, for doorbells. */
 void lane_post(struct lane *lane, uint64_t address, uint32_t value);
 
+/* Wait until all posted stores have arrived: a read of SOFTGPU_REG_FLUSH pushes them. */
+void memory_flush(struct gpu *gpu);
+
 /* Count a fault at @address and leave the program. */
 _Noreturn void lane_fault(struct lane *lane, uint64_t address);
 

@@ -225,7 +225,6 @@ static char *guest_memory(struct gpu *gpu, uint64_t bus, uint64_t length, bool w
 	if (vfu_locate(gpu->vfu, bus, length, write, &place))
 		return NULL;
 	window = find_window(gpu->offload, &place);
-	close(place.fd);
 	if (!window || place.offset > window->bytes || length > window->bytes - place.offset)
 		return NULL;
 	return window->memory + place.offset;

@@ -18,22 +18,16 @@ static uint64_t read_counter(struct gpu *gpu, uint64_t offset)
 		.fault_address = atomic_load(&gpu->fault_address),
 		.resets = atomic_load(&gpu->resets),
 		.invalidations = atomic_load(&gpu->invalidations),
+		.doorbells = vfu_counted(gpu->vfu, VFU_POSTED_WRITES),
+		.posted_failed = vfu_counted(gpu->vfu, VFU_POSTED_FAILED),
+		.mapped_reads = vfu_counted(gpu->vfu, VFU_MAPPED_READS),
+		.mapped_writes = vfu_counted(gpu->vfu, VFU_MAPPED_WRITES),
+		.message_reads = vfu_counted(gpu->vfu, VFU_MESSAGE_READS),
+		.message_writes = vfu_counted(gpu->vfu, VFU_MESSAGE_WRITES),
+		.dma_bytes_written = vfu_counted(gpu->vfu, VFU_BYTES_WRITTEN),
 	};
-	struct vfu_statistics bus;
 	uint64_t value;
 
-	vfu_statistics(gpu->vfu, &bus);
-	counters.interrupts = bus.interrupts;
-	counters.doorbells = bus.posted_writes;
-	counters.posted_failed = bus.posted_failed;
-	counters.mapped_reads = bus.mapped_reads;
-	counters.mapped_writes = bus.mapped_writes;
-	counters.message_reads = bus.message_reads;
-	counters.message_writes = bus.message_writes;
-	counters.dma_bytes_read = bus.bytes_read;
-	counters.dma_bytes_written = bus.bytes_written;
-	counters.dma_refused = bus.refused;
-	counters.dma_failed = bus.failed;
 	memcpy(&value, (char *)&counters + offset, sizeof(value));
 	return value;
 }

@@ -76,7 +76,6 @@
 /**
  * struct softgpu_counters - since the process started
  * @jobs: started jobs
- * @interrupts: sent MSIs
  * @faults: accesses to unmapped addresses
  * @fault_address: GPU address of the last fault
  * @doorbells: posted 4-byte writes
@@ -85,16 +84,12 @@
  * @mapped_writes: DMA writes of guest memory through its mapping
  * @message_reads: DMA reads by message
  * @message_writes: DMA writes by message with a reply
- * @dma_bytes_read: bytes of all DMA reads
  * @dma_bytes_written: bytes of all DMA writes, including posted ones
- * @dma_refused: DMA that bus mastering or the DMA map did not allow
- * @dma_failed: failed DMA by message
  * @resets: resets of any kind
  * @invalidations: writes of SOFTGPU_REG_INVALIDATE
  */
 struct softgpu_counters {
 	__u64 jobs;
-	__u64 interrupts;
 	__u64 faults;
 	__u64 fault_address;
 	__u64 doorbells;
@@ -103,10 +98,7 @@ struct softgpu_counters {
 	__u64 mapped_writes;
 	__u64 message_reads;
 	__u64 message_writes;
-	__u64 dma_bytes_read;
 	__u64 dma_bytes_written;
-	__u64 dma_refused;
-	__u64 dma_failed;
 	__u64 resets;
 	__u64 invalidations;
 };

@@ -11,12 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "map.h"
-#include "protocol.h"
+#include "vfu.h"
 
-/* --- Locks ----------------------------------------------------------------- */
+/* --- Locks and counters ----------------------------------------------------- */
 
-struct vfu_shard *vfu_shard(struct vfu *vfu)
+/* The shard of the calling thread. */
+static struct vfu_shard *shard_of_thread(struct vfu *vfu)
 {
 	static _Atomic unsigned int threads;
 	static _Thread_local unsigned int number = VFU_SHARDS;
@@ -26,36 +26,30 @@ struct vfu_shard *vfu_shard(struct vfu *vfu)
 	return &vfu->shards[number];
 }
 
-/* Prefer writers, as programs that read guest memory in a loop must not starve an UNMAP. */
-void vfu_map_init(struct vfu *vfu)
+void vfu_count(struct vfu *vfu, enum vfu_counter counter, uint64_t by)
 {
-	pthread_rwlockattr_t attributes;
-	unsigned int i;
-
-	pthread_rwlockattr_init(&attributes);
-	pthread_rwlockattr_setkind_np(&attributes,
-				      PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-	for (i = 0; i < VFU_SHARDS; i++)
-		pthread_rwlock_init(&vfu->shards[i].map_lock, &attributes);
-	pthread_rwlockattr_destroy(&attributes);
+	atomic_fetch_add_explicit(&shard_of_thread(vfu)->counters[counter], by,
+				  memory_order_relaxed);
 }
 
-void vfu_map_destroy(struct vfu *vfu)
+uint64_t vfu_counted(struct vfu *vfu, enum vfu_counter counter)
 {
+	uint64_t sum = 0;
 	unsigned int i;
 
 	for (i = 0; i < VFU_SHARDS; i++)
-		pthread_rwlock_destroy(&vfu->shards[i].map_lock);
+		sum += atomic_load(&vfu->shards[i].counters[counter]);
+	return sum;
 }
 
 void vfu_map_read_lock(struct vfu *vfu)
 {
-	pthread_rwlock_rdlock(&vfu_shard(vfu)->map_lock);
+	pthread_rwlock_rdlock(&shard_of_thread(vfu)->map_lock);
 }
 
 void vfu_map_read_unlock(struct vfu *vfu)
 {
-	pthread_rwlock_unlock(&vfu_shard(vfu)->map_lock);
+	pthread_rwlock_unlock(&shard_of_thread(vfu)->map_lock);
 }
 
 void vfu_map_write_lock(struct vfu *vfu)
@@ -91,50 +85,47 @@ size_t vfu_map_find(const struct vfu *vfu, uint64_t address)
 	return low;
 }
 
-/* Insert an empty entry at @index; called with the map locked for writing. */
-static int map_make_room(struct vfu *vfu, size_t index)
+/* Make room for one more; called with the map locked for writing. */
+static int map_grow(struct vfu *vfu)
 {
-	if (vfu->range_count == vfu->range_room) {
-		size_t room = vfu->range_room ? 2 * vfu->range_room : 64;
-		struct vfu_range *ranges = realloc(vfu->ranges,
-						   room * sizeof(*ranges));
+	size_t room = vfu->range_room ? 2 * vfu->range_room : 64;
+	struct vfu_range *ranges;
 
-		if (!ranges)
-			return ENOMEM;
-		vfu->ranges = ranges;
-		vfu->range_room = room;
-	}
-	memmove(&vfu->ranges[index + 1], &vfu->ranges[index],
-		(vfu->range_count - index) * sizeof(*vfu->ranges));
-	vfu->range_count++;
+	if (vfu->range_count < vfu->range_room)
+		return 0;
+	ranges = realloc(vfu->ranges, room * sizeof(*ranges));
+	if (!ranges)
+		return ENOMEM;
+	vfu->ranges = ranges;
+	vfu->range_room = room;
 	return 0;
 }
 
 static int map_insert(struct vfu *vfu, const struct vfu_range *range)
 {
 	size_t index = vfu_map_find(vfu, range->address);
-	int ret;
 
-	if (index < vfu->range_count &&
-	    vfu->ranges[index].address < vfu_range_end(range))
+	if (index < vfu->range_count && vfu->ranges[index].address < vfu_range_end(range))
 		return EEXIST;
-	ret = map_make_room(vfu, index);
-	if (!ret)
-		vfu->ranges[index] = *range;
-	return ret;
+	if (map_grow(vfu))
+		return ENOMEM;
+	memmove(&vfu->ranges[index + 1], &vfu->ranges[index],
+		(vfu->range_count - index) * sizeof(*vfu->ranges));
+	vfu->ranges[index] = *range;
+	vfu->range_count++;
+	return 0;
 }
 
 /* Memory that cannot be mapped is accessed by messages. */
-static char *map_memory(const struct vfu_range *range, int fd, uint64_t offset)
+static char *map_memory(const struct vfu_range *range, int fd)
 {
-	int protection = (range->flags & VFU_MAP_READ ? PROT_READ : 0) |
-			 (range->flags & VFU_MAP_WRITE ? PROT_WRITE : 0);
+	int protection = (vfu_range_allows(range, false) ? PROT_READ : 0) |
+			 (vfu_range_allows(range, true) ? PROT_WRITE : 0);
 	void *memory;
 
 	if (fd < 0)
 		return NULL;
-	memory = mmap(NULL, range->size, protection, MAP_SHARED, fd,
-		      (off_t)offset);
+	memory = mmap(NULL, range->size, protection, MAP_SHARED, fd, (off_t)range->offset);
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -144,89 +135,53 @@ static char *map_memory(const struct vfu_range *range, int fd, uint64_t offset)
  */
 static unsigned int map_file(struct vfu *vfu, int fd)
 {
-	struct vfu_file *file;
+	struct vfu_place *file;
 	struct stat status;
-	unsigned int i;
 
 	if (fd < 0 || fstat(fd, &status))
 		return VFU_FILES;
-	for (i = 0; i < vfu->file_count; i++)
-		if (vfu->files[i].device == status.st_dev &&
-		    vfu->files[i].inode == status.st_ino)
-			return i;
-	if (i == VFU_FILES)
+	for (file = vfu->files; file < &vfu->files[vfu->file_count]; file++)
+		if (file->device == status.st_dev && file->inode == status.st_ino)
+			return (unsigned int)(file - vfu->files);
+	if (vfu->file_count == VFU_FILES)
 		return VFU_FILES;
-	file = &vfu->files[i];
-	file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (file->fd < 0)
-		return VFU_FILES;
-	file->device = status.st_dev;
-	file->inode = status.st_ino;
-	vfu->file_count++;
-	return i;
+	*file = (struct vfu_place){
+		.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0),
+		.device = status.st_dev,
+		.inode = status.st_ino,
+		.neighbour = fd == vfu->neighbour,
+	};
+	return file->fd < 0 ? VFU_FILES : vfu->file_count++;
 }
 
-int vfu_map_add(struct vfu *vfu, const struct vfu_range *range, int fd,
-		uint64_t offset)
+int vfu_map_add(struct vfu *vfu, const struct vfu_map *map, int fd)
 {
-	struct vfu_range added = *range;
-	int ret = EINVAL;
+	struct vfu_range range = { map->address, map->size, map->flags, .offset = map->offset };
+	int ret;
 
-	if (fd < 0 && vfu->neighbour >= 0 && range->size == vfu->neighbour_bytes) {
-		fd = fcntl(vfu->neighbour, F_DUPFD_CLOEXEC, 0);
-		offset = 0;
-		added.neighbour = true;
+	if ((map->flags & ~(VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE)) || !map->size ||
+	    vfu_range_end(&range) < map->size)
+		return EINVAL;
+	if (fd < 0 && map->size == vfu->neighbour_bytes) {
+		fd = vfu->neighbour;
+		range.offset = 0;
 	}
-	if (range->size && vfu_range_end(range) >= range->size) {
-		added.memory = map_memory(range, fd, offset);
-		added.offset = offset;
-		vfu_map_write_lock(vfu);
-		added.file = map_file(vfu, fd);
-		ret = map_insert(vfu, &added);
-		vfu_map_write_unlock(vfu);
-		if (ret && added.memory)
-			munmap(added.memory, added.size);
-	}
-	if (fd >= 0)
-		close(fd);
+	range.memory = map_memory(&range, fd);
+	vfu_map_write_lock(vfu);
+	range.file = map_file(vfu, fd);
+	ret = map_insert(vfu, &range);
+	vfu_map_write_unlock(vfu);
+	if (ret && range.memory)
+		munmap(range.memory, range.size);
 	return ret;
 }
 
-/* Split the range at @index at @address. */
-static int map_split(struct vfu *vfu, size_t index, uint64_t address)
+/* Returns whether @address is inside a range; called with the map locked. */
+static bool map_cuts(const struct vfu *vfu, uint64_t address)
 {
-	uint64_t left = address - vfu->ranges[index].address;
-	int ret = map_make_room(vfu, index);
+	size_t index = vfu_map_find(vfu, address);
 
-	if (ret)
-		return ret;
-	vfu->ranges[index].size = left;
-	vfu->ranges[index + 1].address += left;
-	vfu->ranges[index + 1].size -= left;
-	vfu->ranges[index + 1].offset += left;
-	if (vfu->ranges[index + 1].memory)
-		vfu->ranges[index + 1].memory += left;
-	return 0;
-}
-
-/* Split ranges at both ends of a removal; called with the map locked. */
-static int map_split_around(struct vfu *vfu, uint64_t address, uint64_t end)
-{
-	uint64_t cuts[] = { address, end };
-	size_t i;
-
-	for (i = 0; i < 2; i++) {
-		size_t index = vfu_map_find(vfu, cuts[i]);
-		int ret;
-
-		if (index == vfu->range_count ||
-		    vfu->ranges[index].address >= cuts[i])
-			continue;
-		ret = map_split(vfu, index, cuts[i]);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	return index < vfu->range_count && vfu->ranges[index].address < address;
 }
 
 static void map_drop(struct vfu *vfu, size_t first, size_t last)
@@ -243,23 +198,21 @@ static void map_drop(struct vfu *vfu, size_t first, size_t last)
 	vfu->range_count -= last - first;
 }
 
-/* Removing an unknown range succeeds: QEMU does it for BARs of other devices. */
+/*
+ * Removing an unknown range succeeds: QEMU does it for BARs of other devices. A part of a mapping
+ * cannot be removed, as in the VFIO of Linux (version 2 of type 1).
+ */
 int vfu_map_remove(struct vfu *vfu, uint64_t address, uint64_t size)
 {
 	uint64_t end = address + size < address ? UINT64_MAX : address + size;
-	size_t first, last;
-	int ret;
+	bool cuts;
 
 	vfu_map_write_lock(vfu);
-	ret = map_split_around(vfu, address, end);
-	first = vfu_map_find(vfu, address);
-	for (last = first; last < vfu->range_count; last++)
-		if (vfu->ranges[last].address >= end)
-			break;
-	if (!ret)
-		map_drop(vfu, first, last);
+	cuts = map_cuts(vfu, address) || map_cuts(vfu, end);
+	if (!cuts)
+		map_drop(vfu, vfu_map_find(vfu, address), vfu_map_find(vfu, end));
 	vfu_map_write_unlock(vfu);
-	return ret;
+	return cuts ? EINVAL : 0;
 }
 
 void vfu_map_clear(struct vfu *vfu)
@@ -271,21 +224,12 @@ void vfu_map_clear(struct vfu *vfu)
 	vfu_map_write_unlock(vfu);
 }
 
-int vfu_set_neighbour(struct vfu *vfu, int fd)
-{
-	struct stat status;
+/* --- Memory for direct use -------------------------------------------------- */
 
-	if (fstat(fd, &status))
-		return -errno;
-	vfu->neighbour = fd;
-	vfu->neighbour_bytes = (uint64_t)status.st_size;
-	return 0;
-}
-
-/* Returns whether @range is a part of a file and allows the access; the map is locked. */
+/* An error unless @range is a part of a file and allows the access; the map is locked. */
 static int map_allows(const struct vfu_range *range, bool write)
 {
-	if (!(range->flags & (write ? VFU_MAP_WRITE : VFU_MAP_READ)))
+	if (!vfu_range_allows(range, write))
 		return -EACCES;
 	return range->memory && range->file != VFU_FILES ? 0 : -EFAULT;
 }
@@ -304,8 +248,8 @@ static bool map_goes_on(const struct vfu_range *range, const struct vfu_range *n
 static int map_range_of(const struct vfu *vfu, uint64_t address, size_t length, bool write,
 			const struct vfu_range **found)
 {
-	size_t index = vfu_map_find(vfu, address);
-	const struct vfu_range *range = &vfu->ranges[index], *last = &vfu->ranges[vfu->range_count];
+	const struct vfu_range *range = &vfu->ranges[vfu_map_find(vfu, address)];
+	const struct vfu_range *last = &vfu->ranges[vfu->range_count];
 	int ret;
 
 	if (!vfu->dma_enabled)
@@ -331,29 +275,9 @@ int vfu_locate(struct vfu *vfu, uint64_t address, size_t length, bool write,
 	vfu_map_read_lock(vfu);
 	ret = map_range_of(vfu, address, length, write, &range);
 	if (!ret) {
-		place->fd = fcntl(vfu->files[range->file].fd, F_DUPFD_CLOEXEC, 0);
-		place->device = vfu->files[range->file].device;
-		place->inode = vfu->files[range->file].inode;
+		*place = vfu->files[range->file];
 		place->offset = range->offset + (address - range->address);
-		if (place->fd < 0)
-			ret = -errno;
 	}
-	vfu_map_read_unlock(vfu);
-	return ret;
-}
-
-int vfu_locate_neighbour(struct vfu *vfu, uint64_t address, size_t length, bool write,
-			 uint64_t *offset)
-{
-	const struct vfu_range *range;
-	int ret;
-
-	vfu_map_read_lock(vfu);
-	ret = map_range_of(vfu, address, length, write, &range);
-	if (!ret && !range->neighbour)
-		ret = -EFAULT;
-	if (!ret)
-		*offset = range->offset + (address - range->address);
 	vfu_map_read_unlock(vfu);
 	return ret;
 }

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,374 +17,137 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "protocol.h"
+#include <linux/pci_regs.h>
+
+#include "client.h"
 #include "vfio_user.h"
 
 #include "kselftest_harness.h"
 
 #define PAGE		4096U
-#define RAM_BYTES	(16 * PAGE)
-#define RAM_ADDRESS	0x40000000ULL
-#define NOWHERE		0xdead0000ULL
+#define PAGES		16U
+#define RAM(page)	(0x40000000ULL + (uint64_t)((page) * (long)PAGE))
+#define UNMAPPED	0x1000ULL	/* served by the client */
+#define NOWHERE		0xdead0000ULL	/* refused by the client */
 #define BAR0_BYTES	PAGE
 #define BAR2_BYTES	(4 * PAGE)
-#define CONFIG		7U
+#define PM_CONTROL	0x44
+#define DEVICE_CONTROL	0x78
+#define EVENTFDS	(VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER)
 
-/* Requests of the device, which the client replies to. */
-struct remote {
-	_Atomic unsigned int reads;
-	_Atomic unsigned int writes;
-	_Atomic unsigned int posted;
-	uint64_t address;
-	uint64_t value;
-};
+/* --- The device: its callbacks; one device at a time -------------------------- */
 
-FIXTURE(vfu)
-{
-	struct vfu_device device;
-	struct vfu *vfu;
-	pthread_t server;
-	int client;
-	uint16_t id;
-	int ram_fd;
-	char *ram;
-	int bar_fd;
-	struct remote remote;
-};
-
-/* State of the callbacks; one device at a time. */
 static uint8_t registers[BAR0_BYTES];
 static _Atomic unsigned int resets;
 static _Atomic unsigned int last_reset;
+static _Atomic uint64_t unmapped_address;
+static _Atomic unsigned int unmapped_calls;
 
-struct serving {
-	struct vfu *vfu;
-	int socket;
-};
-
-static void device_read(void *context, unsigned int bar, uint64_t offset,
-			void *data, uint32_t count)
+static void device_read(void *context, unsigned int bar, uint64_t offset, void *data,
+			uint32_t count)
 {
-	(void)context;
-	(void)bar;
 	memcpy(data, registers + offset, count);
 }
 
-static void device_write(void *context, unsigned int bar, uint64_t offset,
-			 const void *data, uint32_t count)
+static void device_write(void *context, unsigned int bar, uint64_t offset, const void *data,
+			 uint32_t count)
 {
-	(void)context;
-	(void)bar;
 	memcpy(registers + offset, data, count);
 }
 
 static void device_reset(void *context, enum vfu_reset why)
 {
-	(void)context;
 	atomic_store(&last_reset, why);
 	atomic_fetch_add(&resets, 1);
 }
 
-/* The last unmapped address, and what the CPU reads there then. */
-static _Atomic uint64_t unmapped_address;
-static _Atomic unsigned int unmapped_calls;
-
 static void device_unmapped(void *context, uint64_t address, uint64_t size)
 {
-	(void)context;
-	(void)size;
 	atomic_store(&unmapped_address, address);
 	atomic_fetch_add(&unmapped_calls, 1);
 }
 
-static void *serve(void *argument)
-{
-	struct serving serving = *(struct serving *)argument;
-
-	free(argument);
-	return (void *)(intptr_t)vfu_serve(serving.vfu, serving.socket);
-}
-
 /* --- The client ---------------------------------------------------------- */
 
-static void send_all(int socket, const void *header, const void *payload,
-		     size_t length, const int *fds, unsigned int count)
-{
-	char control[CMSG_SPACE(8 * sizeof(int))] = { 0 };
-	struct iovec parts[] = {
-		{ (void *)header, sizeof(struct vfu_header) },
-		{ (void *)payload, length },
-	};
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
-
-	if (count) {
-		struct cmsghdr *part;
-
-		message.msg_control = control;
-		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		part = CMSG_FIRSTHDR(&message);
-		part->cmsg_level = SOL_SOCKET;
-		part->cmsg_type = SCM_RIGHTS;
-		part->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(part), fds, count * sizeof(int));
-	}
-	sendmsg(socket, &message, MSG_NOSIGNAL);
-}
-
-static bool receive_all(int socket, void *data, size_t length, int *fd)
-{
-	char control[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr *part;
-	size_t done = 0;
-
-	while (done < length) {
-		struct iovec into = { (char *)data + done, length - done };
-		struct msghdr message = {
-			.msg_iov = &into,
-			.msg_iovlen = 1,
-			.msg_control = control,
-			.msg_controllen = sizeof(control),
-		};
-		ssize_t got = recvmsg(socket, &message, 0);
-
-		if (got <= 0)
-			return false;
-		part = CMSG_FIRSTHDR(&message);
-		if (part && fd)
-			memcpy(fd, CMSG_DATA(part), sizeof(*fd));
-		done += (size_t)got;
-	}
-	return true;
-}
-
-/* Receive one message; its payload goes to @payload. */
-static bool receive_message(int socket, struct vfu_header *header,
-			    void *payload, size_t room, int *fd)
-{
-	if (!receive_all(socket, header, sizeof(*header), fd))
-		return false;
-	if (header->size - sizeof(*header) > room)
-		return false;
-	return receive_all(socket, payload, header->size - sizeof(*header),
-			   fd);
-}
-
-/**
- * struct request - one request of the client and its reply
- * @command: in
- * @send: in: payload, with @length
- * @fds: in: files to send, with @fd_count
- * @error: out: errno of the reply, -1 without a reply
- * @answer: out: payload, with @answered bytes
- * @fd: out: a received file, or -1
- */
-struct request {
-	uint16_t command;
-	const void *send;
-	size_t length;
-	int fds[8];
-	unsigned int fd_count;
-	int error;
-	uint8_t answer[2 * PAGE];
-	size_t answered;
-	int fd;
-};
-
-/* Reply to a request for unmapped memory like QEMU. */
-static void answer_dma(int socket, struct remote *remote,
-		       const struct vfu_header *asked, const uint8_t *payload)
-{
-	struct vfu_header header = *asked;
-	struct vfu_dma_access access;
-	uint8_t data[sizeof(access) + 64] = { 0 };
-	size_t length = 0;
-
-	memcpy(&access, payload, sizeof(access));
-	header.flags = VFU_FLAG_REPLY;
-	if (access.address == NOWHERE) {
-		header.flags |= VFU_FLAG_ERROR;
-		header.error = ENODEV;
-	} else if (asked->command == VFU_DMA_READ) {
-		atomic_fetch_add(&remote->reads, 1);
-		memcpy(data, &access, sizeof(access));
-		memcpy(data + sizeof(access), &remote->value,
-		       sizeof(remote->value));
-		length = sizeof(access) + access.count;
-	} else {
-		remote->address = access.address;
-		memcpy(&remote->value, payload + sizeof(access),
-		       access.count < 8 ? access.count : 8);
-		atomic_fetch_add(asked->flags & VFU_FLAG_NO_REPLY ?
-				 &remote->posted : &remote->writes, 1);
-	}
-	/* A failed posted write has a reply as well. */
-	if ((asked->flags & VFU_FLAG_NO_REPLY) && !header.error)
-		return;
-	header.size = (uint32_t)(sizeof(header) + length);
-	send_all(socket, &header, data, length, NULL, 0);
-}
-
-/* Send @request, reply to requests of the device meanwhile, and receive the reply. */
-static void transact(int socket, struct remote *remote, uint16_t id,
-		     struct request *request)
-{
-	struct vfu_header header = {
-		.id = id,
-		.command = request->command,
-		.size = (uint32_t)(sizeof(header) + request->length),
-	};
-
-	request->error = -1;
-	request->fd = -1;
-	send_all(socket, &header, request->send, request->length, request->fds,
-		 request->fd_count);
-	while (receive_message(socket, &header, request->answer,
-			       sizeof(request->answer), &request->fd)) {
-		if (!(header.flags & VFU_FLAG_REPLY)) {
-			answer_dma(socket, remote, &header, request->answer);
-			continue;
-		}
-		if (header.id != id || header.command != request->command)
-			return;
-		request->error = header.flags & VFU_FLAG_ERROR ?
-				 (int)header.error : 0;
-		request->answered = header.size - sizeof(header);
-		return;
-	}
-}
-
-#define ask(request)	transact(self->client, &self->remote, ++self->id, request)
-
-/* Reply to @count requests of the device. */
-static void answer(int socket, struct remote *remote, unsigned int count)
-{
-	struct vfu_header header;
-	uint8_t payload[2 * PAGE];
-
-	while (count-- && receive_message(socket, &header, payload,
-					  sizeof(payload), NULL))
-		answer_dma(socket, remote, &header, payload);
-}
-
-static int region(int socket, struct remote *remote, uint16_t id,
-		  uint16_t command, uint32_t index, uint64_t offset, void *data,
-		  uint32_t count)
-{
-	struct request request = { .command = command };
-	struct {
-		uint64_t offset;
-		uint32_t region;
-		uint32_t count;
-		uint8_t data[64];
-	} access = { offset, index, count, { 0 } };
-
-	request.send = &access;
-	request.length = 16;
-	if (command == VFU_REGION_WRITE) {
-		memcpy(access.data, data, count);
-		request.length += count;
-	}
-	transact(socket, remote, id, &request);
-	if (!request.error && command == VFU_REGION_READ)
-		memcpy(data, request.answer + 16, count);
-	return request.error;
-}
-
-#define read_region(index, offset, data, count)				\
-	region(self->client, &self->remote, ++self->id, VFU_REGION_READ,	\
-	       index, offset, data, count)
-#define write_region(index, offset, data, count)				\
-	region(self->client, &self->remote, ++self->id, VFU_REGION_WRITE,	\
-	       index, offset, data, count)
-
-struct map {
-	uint32_t argsz;
-	uint32_t flags;
-	uint64_t offset;
+/* A client whose unmapped memory is one word. */
+struct remote {
+	struct client client;
+	unsigned int writes;
+	unsigned int posted;
 	uint64_t address;
-	uint64_t size;
+	uint64_t value;
 };
 
-struct unmap {
-	uint32_t argsz;
-	uint32_t flags;
-	uint64_t address;
-	uint64_t size;
+/* Fails for unmapped memory like QEMU. */
+static int remote_dma(struct client *client, struct vfu_message *asked)
+{
+	struct remote *remote = (struct remote *)client;
+	char *data = asked->payload + sizeof(asked->dma);
+	size_t length = asked->dma.count < 8 ? asked->dma.count : 8;
+
+	if (asked->dma.address == NOWHERE)
+		return ENODEV;
+	remote->address = asked->dma.address;
+	if (asked->header.command == VFU_DMA_READ) {
+		memcpy(data, &remote->value, length);
+		return 0;
+	}
+	memcpy(&remote->value, data, length);
+	++*(asked->header.flags & VFU_FLAG_NO_REPLY ? &remote->posted : &remote->writes);
+	return 0;
+}
+
+struct server {
+	struct vfu *vfu;
+	int socket;
+	pthread_t thread;
 };
 
-static int map_range(int socket, struct remote *remote, uint16_t id,
-		     uint64_t address, uint64_t size, uint32_t flags, int fd,
-		     uint64_t offset)
+static void *serve(void *argument)
 {
-	struct map map = { sizeof(map), flags, offset, address, size };
-	struct request request = {
-		.command = VFU_DMA_MAP,
-		.send = &map,
-		.length = sizeof(map),
-		.fds = { fd },
-		.fd_count = fd >= 0,
-	};
+	struct server *server = argument;
 
-	transact(socket, remote, id, &request);
-	return request.error;
+	vfu_serve(server->vfu, server->socket);
+	return NULL;
 }
 
-#define map_memory(address, size, flags, fd, offset)			\
-	map_range(self->client, &self->remote, ++self->id, address, size,	\
-		  flags, fd, offset)
-
-static int unmap_range(int socket, struct remote *remote, uint16_t id,
-		       uint64_t address, uint64_t size, uint32_t flags)
+static void connect_client(struct server *server, struct client *client)
 {
-	struct unmap unmap = { sizeof(unmap), flags, address, size };
-	struct request request = {
-		.command = VFU_DMA_UNMAP,
-		.send = &unmap,
-		.length = sizeof(unmap),
-	};
-
-	transact(socket, remote, id, &request);
-	return request.error;
-}
-
-#define unmap_memory(address, size)					\
-	unmap_range(self->client, &self->remote, ++self->id, address, size, 0)
-
-static void bus_master(int socket, struct remote *remote, uint16_t id, bool on)
-{
-	uint16_t command = on ? 0x0006 : 0x0002;
-
-	region(socket, remote, id, VFU_REGION_WRITE, CONFIG, 4, &command, 2);
-}
-
-#define set_bus_master(on)	bus_master(self->client, &self->remote, ++self->id, on)
-
-static void connect_client(struct vfu *vfu, pthread_t *server, int *client)
-{
-	struct serving *serving = malloc(sizeof(*serving));
 	int pair[2];
 
-	if (!serving)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		abort();
-	socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
-	*client = pair[0];
-	serving->vfu = vfu;
-	serving->socket = pair[1];
-	pthread_create(server, NULL, serve, serving);
+	client->socket = pair[0];
+	server->socket = pair[1];
+	pthread_create(&server->thread, NULL, serve, server);
 }
+
+static void disconnect_client(struct server *server, struct client *client)
+{
+	shutdown(client->socket, SHUT_RDWR);
+	close(client->socket);
+	pthread_join(server->thread, NULL);
+}
+
+FIXTURE(vfu)
+{
+	struct vfu_device device;
+	struct vfu *vfu;
+	struct server server;
+	struct remote remote;
+	struct client *client;
+	int ram_fd;
+	char *ram;
+	int bar_fd;
+};
 
 FIXTURE_SETUP(vfu)
 {
-	memset(registers, 0, sizeof(registers));
-	atomic_store(&resets, 0);
-	memset(&self->remote, 0, sizeof(self->remote));
-	self->id = 100;
 	self->bar_fd = memfd_create("bar2", MFD_CLOEXEC);
 	ASSERT_EQ(0, ftruncate(self->bar_fd, BAR2_BYTES));
 	self->ram_fd = memfd_create("ram", MFD_CLOEXEC);
-	ASSERT_EQ(0, ftruncate(self->ram_fd, RAM_BYTES));
-	self->ram = mmap(NULL, RAM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
-			 self->ram_fd, 0);
+	ASSERT_EQ(0, ftruncate(self->ram_fd, PAGES * PAGE));
+	self->ram = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, self->ram_fd, 0);
 	ASSERT_NE(MAP_FAILED, self->ram);
 	self->device = (struct vfu_device){
 		.vendor_id = 0x1234,
@@ -400,204 +162,261 @@ FIXTURE_SETUP(vfu)
 		.reset = device_reset,
 		.unmapped = device_unmapped,
 	};
-	self->vfu = vfu_create(&self->device, NULL);
+	self->vfu = vfu_create(&self->device, NULL, -1);
 	ASSERT_NE(NULL, self->vfu);
-	connect_client(self->vfu, &self->server, &self->client);
+	self->server.vfu = self->vfu;
+	self->remote.client.dma = remote_dma;
+	self->client = &self->remote.client;
+	connect_client(&self->server, self->client);
 }
 
 FIXTURE_TEARDOWN(vfu)
 {
-	shutdown(self->client, SHUT_RDWR);
-	close(self->client);
-	pthread_join(self->server, NULL);
+	disconnect_client(&self->server, self->client);
 	vfu_destroy(self->vfu);
-	munmap(self->ram, RAM_BYTES);
+	munmap(self->ram, PAGES * PAGE);
 	close(self->ram_fd);
 	close(self->bar_fd);
+}
+
+/* Map @pages from @page on to the memory from @file_page on. */
+static int map_ram(FIXTURE_DATA(vfu) *self, unsigned int page, unsigned int pages, uint32_t flags,
+		   unsigned int file_page)
+{
+	return client_map(self->client, RAM(page), (uint64_t)pages * PAGE, flags, self->ram_fd,
+			  (uint64_t)file_page * PAGE);
+}
+
+static int unmap_ram(FIXTURE_DATA(vfu) *self, unsigned int page, unsigned int pages)
+{
+	return client_unmap(self->client, RAM(page), (uint64_t)pages * PAGE, 0);
+}
+
+static int reset_function(FIXTURE_DATA(vfu) *self)
+{
+	const uint16_t control = PCI_EXP_DEVCTL_BCR_FLR;
+
+	return client_write(self->client, CLIENT_CONFIG, DEVICE_CONTROL, &control, 2);
+}
+
+static int dma_write(FIXTURE_DATA(vfu) *self, unsigned int page, uint64_t value)
+{
+	return vfu_dma_write(self->vfu, RAM(page), &value, 8, 0);
+}
+
+static int dma_read(FIXTURE_DATA(vfu) *self, unsigned int page, uint64_t *value)
+{
+	return vfu_dma_read(self->vfu, RAM(page), value, 8, 0);
+}
+
+/* Receive a request of the device, and serve requests. */
+static bool receive(FIXTURE_DATA(vfu) *self, struct vfu_message *message)
+{
+	return vfu_receive(self->client->socket, message) == 1;
+}
+
+static bool answer(FIXTURE_DATA(vfu) *self, unsigned int count)
+{
+	struct vfu_message message;
+
+	while (count && receive(self, &message) && !client_answer(self->client, &message))
+		count--;
+	return !count;
 }
 
 /* --- Handshake and description -------------------------------------------- */
 
 TEST_F(vfu, version)
 {
-	char payload[214] = { 0 };
-	struct request request = { .command = VFU_VERSION, .send = payload,
-				   .length = sizeof(payload) };
+	struct vfu_message message = { .version = { 0 } };
+	size_t length;
 
-	ask(&request);
-	EXPECT_EQ(0, request.error);
-	EXPECT_LE(request.answered, sizeof(payload));
-	EXPECT_EQ(0, request.answer[request.answered - 1]);
-	EXPECT_NE(NULL, strstr((char *)request.answer + 4, "max_msg_fds"));
-	payload[0] = 1;
-	ask(&request);
-	EXPECT_EQ(ENOTSUP, request.error);
+	ASSERT_EQ(0, client_ask(self->client, &message, VFU_VERSION, 214));
+	length = message.header.size - sizeof(message.header);
+	EXPECT_LE(length, 214);
+	EXPECT_EQ(0, message.payload[length - 1]);
+	EXPECT_NE(NULL, strstr(message.payload + 4, "max_msg_fds"));
+	message.version.major = 1;
+	EXPECT_EQ(-ENOTSUP, client_ask(self->client, &message, VFU_VERSION, 214));
 }
 
 TEST_F(vfu, device_and_regions)
 {
-	uint32_t info[8] = { 32 };
-	struct request request = { .command = VFU_GET_INFO, .send = info,
-				   .length = 16 };
-	uint64_t size;
+	static const struct {
+		uint32_t index;
+		uint32_t flags;
+		uint64_t size;
+	} regions[] = {
+		{ 0, 3, BAR0_BYTES }, { 1, 0, 0 }, { 2, 7, BAR2_BYTES }, { CLIENT_CONFIG, 3, 4096 },
+	};
+	struct vfu_message message = { .fd_count = 0 };
 	struct stat one, two;
+	unsigned int i;
 
-	ask(&request);
-	EXPECT_EQ(0, request.error);
-	memcpy(info, request.answer, 16);
-	EXPECT_EQ(3, info[1]);
-	EXPECT_EQ(9, info[2]);
-
-	request.command = VFU_GET_REGION_INFO;
-	request.length = 32;
-	memset(info, 0, sizeof(info));
-	info[2] = 2;
-	ask(&request);
-	EXPECT_EQ(0, request.error);
-	memcpy(&size, request.answer + 16, 8);
-	EXPECT_EQ(BAR2_BYTES, size);
-	EXPECT_EQ(7, request.answer[4]);
-	ASSERT_GE(request.fd, 0);
-	fstat(request.fd, &one);
-	fstat(self->bar_fd, &two);
-	EXPECT_EQ(two.st_ino, one.st_ino);
-	close(request.fd);
-
-	info[2] = 0;
-	ask(&request);
-	EXPECT_EQ(3, request.answer[4]);
-	EXPECT_EQ(-1, request.fd);
-	info[2] = 9;
-	ask(&request);
-	EXPECT_EQ(EINVAL, request.error);
+	ASSERT_EQ(0, client_ask(self->client, &message, VFU_GET_INFO, 16));
+	EXPECT_EQ(16, message.header.size - sizeof(message.header));
+	EXPECT_EQ(3, message.info.flags);
+	EXPECT_EQ(9, message.info.num_regions);
+	for (i = 0; i < 4; i++) {
+		message.region.index = regions[i].index;
+		ASSERT_EQ(0, client_ask(self->client, &message, VFU_GET_REGION_INFO, 32));
+		EXPECT_EQ(regions[i].flags, message.region.flags);
+		EXPECT_EQ(regions[i].size, message.region.size);
+		ASSERT_EQ(regions[i].index == 2, message.fd_count);
+		if (!message.fd_count)
+			continue;
+		EXPECT_EQ(0, fstat(message.fds[0], &one));
+		EXPECT_EQ(0, fstat(self->bar_fd, &two));
+		EXPECT_EQ(two.st_ino, one.st_ino);
+		vfu_message_close(&message);
+	}
+	message.region.index = VFIO_PCI_NUM_REGIONS;
+	EXPECT_EQ(-EINVAL, client_ask(self->client, &message, VFU_GET_REGION_INFO, 32));
 }
 
 TEST_F(vfu, config_space)
 {
+	bool found[256] = { false };
+	uint16_t half = 0xffff;
 	uint8_t next, id;
 	uint32_t value;
-	uint16_t half;
-	bool found_msi = false, found_express = false, found_msix = false;
 
-	EXPECT_EQ(0, read_region(CONFIG, 0, &value, 4));
+	EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, PCI_VENDOR_ID, &value, 4));
 	EXPECT_EQ(0x67701234, value);
-	EXPECT_EQ(0, read_region(CONFIG, 8, &value, 4));
+	EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, PCI_CLASS_REVISION, &value, 4));
 	EXPECT_EQ(0x12000000, value);
-	EXPECT_EQ(0, read_region(CONFIG, 0x18, &value, 4));
+	EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, PCI_BASE_ADDRESS_2, &value, 4));
 	EXPECT_EQ(0xc, value & 0xf);
-	EXPECT_EQ(0, read_region(CONFIG, 0x34, &next, 1));
+	EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, PCI_CAPABILITY_LIST, &next, 1));
 	while (next) {
-		EXPECT_EQ(0, read_region(CONFIG, next, &id, 1));
-		found_msi |= id == 0x05;
-		found_express |= id == 0x10;
-		found_msix |= id == 0x11;
-		EXPECT_EQ(0, read_region(CONFIG, next + 1, &next, 1));
+		EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, next, &id, 1));
+		found[id] = true;
+		EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, next + 1, &next, 1));
 	}
-	EXPECT_TRUE(found_msi);
-	EXPECT_TRUE(found_express);
+	EXPECT_TRUE(found[PCI_CAP_ID_MSI]);
+	EXPECT_TRUE(found[PCI_CAP_ID_EXP]);
 	/* QEMU crashes if a device with MSI-X is unplugged. */
-	EXPECT_FALSE(found_msix);
-	half = 0xffff;
-	EXPECT_EQ(0, write_region(CONFIG, 0, &half, 2));
-	EXPECT_EQ(0, read_region(CONFIG, 0, &half, 2));
+	EXPECT_FALSE(found[PCI_CAP_ID_MSIX]);
+	EXPECT_EQ(0, client_write(self->client, CLIENT_CONFIG, PCI_VENDOR_ID, &half, 2));
+	EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, PCI_VENDOR_ID, &half, 2));
 	EXPECT_EQ(0x1234, half);
-	EXPECT_EQ(EINVAL, read_region(CONFIG, 4094, &value, 4));
-	EXPECT_EQ(EINVAL, read_region(CONFIG, UINT64_MAX, &value, 4));
 }
 
-TEST_F(vfu, trapped_bar)
+TEST_F(vfu, accesses_to_a_region)
 {
-	uint64_t value = 0x1122334455667788, seen = 0;
+	static const struct {
+		uint32_t region;
+		uint64_t offset;
+		uint32_t count;
+	} outside[] = {
+		{ 0, BAR0_BYTES - 4, 8 }, { 1, 0, 4 }, { 8, 0, 4 },
+		{ CLIENT_CONFIG, 4094, 4 }, { CLIENT_CONFIG, UINT64_MAX, 4 },
+	};
+	uint64_t value = 0x1122334455667788;
+	unsigned int i;
 
-	EXPECT_EQ(0, write_region(0, 0x10, &value, 8));
+	EXPECT_EQ(0, client_write(self->client, 0, 0x10, &value, 8));
 	EXPECT_EQ(0, memcmp(registers + 0x10, &value, 8));
-	EXPECT_EQ(0, read_region(0, 0x14, &seen, 4));
-	EXPECT_EQ(0x11223344, seen);
-	EXPECT_EQ(EINVAL, read_region(0, BAR0_BYTES - 4, &seen, 8));
-	EXPECT_EQ(EINVAL, read_region(1, 0, &seen, 4));
-	EXPECT_EQ(EINVAL, read_region(8, 0, &seen, 4));
+	EXPECT_EQ(0, client_read(self->client, 0, 0x14, &value, 4));
+	EXPECT_EQ(0x11223344, (uint32_t)value);
+	for (i = 0; i < 5; i++) {
+		EXPECT_EQ(-EINVAL, client_read(self->client, outside[i].region,
+					       outside[i].offset, &value, outside[i].count));
+		EXPECT_EQ(-EINVAL, client_write(self->client, outside[i].region,
+						outside[i].offset, &value, outside[i].count));
+	}
 }
 
+/* The rest of a short message must not be that of an earlier, valid one. */
 TEST_F(vfu, unknown_and_short_messages)
 {
-	uint32_t word = 0;
-	struct request request = { .command = 99, .send = &word, .length = 4 };
+	static const struct {
+		uint16_t command;
+		size_t length;
+		int error;
+	} messages[] = {
+		{ 0, 4, ENOTSUP }, { VFU_DMA_READ, 16, ENOTSUP }, { 99, 4, ENOTSUP },
+		{ VFU_VERSION, 3, EINVAL }, { VFU_DMA_MAP, 31, EINVAL },
+		{ VFU_DMA_UNMAP, 23, EINVAL }, { VFU_GET_INFO, 3, EINVAL },
+		{ VFU_GET_REGION_INFO, 31, EINVAL }, { VFU_GET_IRQ_INFO, 15, EINVAL },
+		{ VFU_SET_IRQS, 19, EINVAL }, { VFU_REGION_READ, 15, EINVAL },
+		{ VFU_REGION_WRITE, 15, EINVAL },
+		{ VFU_REGION_WRITE, 19, EINVAL },	/* 3 of 4 bytes */
+	};
+	struct vfu_message message;
+	uint32_t word;
+	unsigned int i;
 
-	ask(&request);
-	EXPECT_EQ(ENOTSUP, request.error);
-	/* A short message must not contain data of an earlier one. */
-	EXPECT_EQ(0, unmap_memory(RAM_ADDRESS, PAGE));
-	request.command = VFU_DMA_UNMAP;
-	ask(&request);
-	EXPECT_EQ(EINVAL, request.error);
-	EXPECT_EQ(0, write_region(0, 0, &word, 4));
-	request.command = VFU_REGION_WRITE;
-	ask(&request);
-	EXPECT_EQ(EINVAL, request.error);
-	request.command = VFU_DMA_MAP;
-	ask(&request);
-	EXPECT_EQ(EINVAL, request.error);
+	for (i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+		ASSERT_EQ(0, client_read(self->client, 0, 0, &word, 4));
+		ASSERT_EQ(0, unmap_ram(self, 0, 1));
+		message.fd_count = 0;
+		memset(message.payload, 0, 64);
+		message.access.count = messages[i].command == VFU_REGION_WRITE ? 4 : 0;
+		EXPECT_EQ(-messages[i].error, client_ask(self->client, &message, messages[i].command,
+							 messages[i].length))
+			TH_LOG("command %u", messages[i].command);
+	}
 	/* Still there. */
-	EXPECT_EQ(0, read_region(CONFIG, 0, &word, 4));
+	EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, 0, &word, 4));
 }
 
 TEST_F(vfu, a_senseless_header_ends_the_connection)
 {
-	struct vfu_header header = { .id = 1, .command = VFU_VERSION,
-				     .size = 3 };
+	static const uint32_t sizes[] = { 3, sizeof(struct vfu_message) + 1 };
+	unsigned int i;
 	char byte;
 
-	send_all(self->client, &header, NULL, 0, NULL, 0);
-	EXPECT_EQ(0, recv(self->client, &byte, 1, 0));
+	for (i = 0; i < 2; i++) {
+		struct vfu_header header = { .id = 1, .command = VFU_VERSION, .size = sizes[i] };
+
+		ASSERT_EQ(sizeof(header), send(self->client->socket, &header, sizeof(header), 0));
+		EXPECT_EQ(0, recv(self->client->socket, &byte, 1, 0));
+		disconnect_client(&self->server, self->client);
+		connect_client(&self->server, self->client);
+	}
 }
 
 /* --- Interrupts ---------------------------------------------------------- */
 
-static int set_irqs(int socket, struct remote *remote, uint16_t id,
-		    uint32_t index, uint32_t flags, uint32_t start,
-		    uint32_t count, const int *fds, unsigned int fd_count)
+static int set_irqs(FIXTURE_DATA(vfu) *self, uint32_t index, uint32_t flags, uint32_t start,
+		    uint32_t count, const int *fds)
 {
-	uint32_t set[] = { 20, flags, index, start, count };
-	struct request request = { .command = VFU_SET_IRQS, .send = set,
-				   .length = sizeof(set),
-				   .fd_count = fd_count };
+	struct vfu_message message = { .irqs = { 20, flags, index, start, count } };
 
-	if (fd_count)
-		memcpy(request.fds, fds, fd_count * sizeof(int));
-	transact(socket, remote, id, &request);
-	return request.error;
+	if (fds) {
+		message.fd_count = count;
+		memcpy(message.fds, fds, count * sizeof(*fds));
+	}
+	return client_ask(self->client, &message, VFU_SET_IRQS, sizeof(message.irqs));
 }
-
-#define arm(index, flags, start, count, fds, fd_count)			\
-	set_irqs(self->client, &self->remote, ++self->id, index, flags,		\
-		 start, count, fds, fd_count)
 
 TEST_F(vfu, interrupts)
 {
+	const uint32_t msi = VFIO_PCI_MSI_IRQ_INDEX;
 	int fds[2] = { eventfd(0, EFD_NONBLOCK), eventfd(0, EFD_NONBLOCK) };
-	uint32_t info[4] = { 16, 0, 1, 0 };
-	struct request request = { .command = VFU_GET_IRQ_INFO, .send = info,
-				   .length = sizeof(info) };
+	struct vfu_message message = { .irq = { .index = msi } };
 	uint64_t count;
 
-	ask(&request);
-	memcpy(info, request.answer, sizeof(info));
-	EXPECT_EQ(4, info[3]);
+	ASSERT_EQ(0, client_ask(self->client, &message, VFU_GET_IRQ_INFO, 16));
+	EXPECT_EQ(4, message.irq.count);
+	message.irq.index = VFIO_PCI_NUM_IRQS;
+	EXPECT_EQ(-EINVAL, client_ask(self->client, &message, VFU_GET_IRQ_INFO, 16));
 	EXPECT_EQ(-ENXIO, vfu_interrupt(self->vfu, 0));
-	EXPECT_EQ(0, arm(1, 0x24, 0, 2, fds, 2));
+	EXPECT_EQ(0, set_irqs(self, msi, EVENTFDS, 0, 2, fds));
 	EXPECT_EQ(0, vfu_interrupt(self->vfu, 1));
 	EXPECT_EQ(0, vfu_interrupt(self->vfu, 1));
 	EXPECT_EQ(8, read(fds[1], &count, 8));
 	EXPECT_EQ(2, count);
 	EXPECT_EQ(-1, read(fds[0], &count, 8));
 	/* A vector without a file is disarmed. */
-	EXPECT_EQ(0, arm(1, 0x24, 1, 1, NULL, 0));
+	EXPECT_EQ(0, set_irqs(self, msi, EVENTFDS, 1, 1, NULL));
 	EXPECT_EQ(-ENXIO, vfu_interrupt(self->vfu, 1));
 	EXPECT_EQ(0, vfu_interrupt(self->vfu, 0));
-	EXPECT_EQ(0, arm(1, 0x21, 0, 0, NULL, 0));
+	EXPECT_EQ(0, set_irqs(self, msi, VFIO_IRQ_SET_DATA_NONE, 0, 0, NULL));
 	EXPECT_EQ(-ENXIO, vfu_interrupt(self->vfu, 0));
-	EXPECT_EQ(EINVAL, arm(1, 0x24, 3, 2, fds, 2));
-	EXPECT_EQ(EINVAL, arm(0, 0x24, 0, 1, fds, 1));
+	EXPECT_EQ(-EINVAL, set_irqs(self, msi, EVENTFDS, 3, 2, fds));
+	EXPECT_EQ(-EINVAL, set_irqs(self, 0, EVENTFDS, 0, 1, fds));
 	EXPECT_EQ(-ENXIO, vfu_interrupt(self->vfu, 99));
 	close(fds[0]);
 	close(fds[1]);
@@ -605,80 +424,58 @@ TEST_F(vfu, interrupts)
 
 /* --- DMA ----------------------------------------------------------------- */
 
-TEST_F(vfu, mapped_memory)
-{
-	uint64_t value = 0x0102030405060708, seen = 0;
-	char buffer[2 * PAGE];
-
-	set_bus_master(true);
-	/* Two ranges side by side, the second one first in the file. */
-	EXPECT_EQ(0, map_memory(RAM_ADDRESS, PAGE, 3, self->ram_fd, PAGE));
-	EXPECT_EQ(0, map_memory(RAM_ADDRESS + PAGE, PAGE, 3, self->ram_fd, 0));
-	EXPECT_EQ(0, vfu_dma_write(self->vfu, RAM_ADDRESS + 8, &value, 8, 0));
-	EXPECT_EQ(0, memcmp(self->ram + PAGE + 8, &value, 8));
-	EXPECT_EQ(0, vfu_dma_read(self->vfu, RAM_ADDRESS + 8, &seen, 8, 0));
-	EXPECT_EQ(value, seen);
-	memset(self->ram, 'a', PAGE);
-	memset(self->ram + PAGE, 'b', PAGE);
-	EXPECT_EQ(0, vfu_dma_read(self->vfu, RAM_ADDRESS, buffer, 2 * PAGE, 0));
-	EXPECT_EQ('b', buffer[PAGE - 1]);
-	EXPECT_EQ('a', buffer[PAGE]);
-}
-
 TEST_F(vfu, flags_of_a_mapping_are_obeyed)
 {
-	struct vfu_statistics before, after;
 	uint64_t value = 1;
 
-	set_bus_master(true);
-	EXPECT_EQ(0, map_memory(RAM_ADDRESS, PAGE, 1, self->ram_fd, 0));
-	EXPECT_EQ(0, map_memory(RAM_ADDRESS + PAGE, PAGE, 2, self->ram_fd,
-				PAGE));
-	vfu_statistics(self->vfu, &before);
-	EXPECT_EQ(-EACCES, vfu_dma_write(self->vfu, RAM_ADDRESS, &value, 8, 0));
-	EXPECT_EQ(0, vfu_dma_read(self->vfu, RAM_ADDRESS, &value, 8, 0));
-	EXPECT_EQ(-EACCES,
-		  vfu_dma_read(self->vfu, RAM_ADDRESS + PAGE, &value, 8, 0));
-	EXPECT_EQ(-EACCES, vfu_dma_read(self->vfu, RAM_ADDRESS + PAGE, &value,
-					8, VFU_DMA_MESSAGE));
-	EXPECT_EQ(0, vfu_dma_write(self->vfu, RAM_ADDRESS + PAGE, &value, 8, 0));
-	vfu_statistics(self->vfu, &after);
-	EXPECT_EQ(before.refused + 3, after.refused);
-	EXPECT_EQ(2, after.ranges);
-	EXPECT_EQ(EINVAL, map_memory(RAM_ADDRESS + 4 * PAGE, PAGE, 4,
-				     self->ram_fd, 0));
-	EXPECT_EQ(EINVAL, map_memory(RAM_ADDRESS + 4 * PAGE, 0, 3,
-				     self->ram_fd, 0));
-	EXPECT_EQ(EINVAL, map_memory(-(uint64_t)PAGE, 2 * PAGE, 3, self->ram_fd, 0));
-	EXPECT_EQ(EEXIST, map_memory(RAM_ADDRESS, 4 * PAGE, 3, self->ram_fd,
-				     0));
+	client_enable(self->client, true);
+	ASSERT_EQ(0, map_ram(self, 0, 1, VFIO_DMA_MAP_FLAG_READ, 0));
+	ASSERT_EQ(0, map_ram(self, 1, 1, VFIO_DMA_MAP_FLAG_WRITE, 1));
+	EXPECT_EQ(-EACCES, dma_write(self, 0, value));
+	EXPECT_EQ(0, dma_read(self, 0, &value));
+	EXPECT_EQ(-EACCES, dma_read(self, 1, &value));
+	EXPECT_EQ(-EACCES, vfu_dma_read(self->vfu, RAM(1), &value, 8, VFU_DMA_MESSAGE));
+	EXPECT_EQ(0, dma_write(self, 1, value));
+	EXPECT_EQ(-EINVAL, map_ram(self, 4, 1, 4, 0));
+	EXPECT_EQ(-EINVAL, map_ram(self, 4, 0, CLIENT_RW, 0));
+	EXPECT_EQ(-EINVAL, client_map(self->client, -(uint64_t)PAGE, 2 * PAGE, CLIENT_RW,
+				      self->ram_fd, 0));
+	EXPECT_EQ(-EEXIST, map_ram(self, 0, 4, CLIENT_RW, 0));
 }
 
+/* By the command register, or in the low power state D3. */
 TEST_F(vfu, bus_mastering_off_stops_dma)
 {
+	static const struct {
+		uint32_t offset;
+		uint16_t value;
+		int result;
+	} writes[] = {
+		{ PCI_COMMAND, 2, -EACCES }, { PCI_COMMAND, 6, 0 }, { PM_CONTROL, 3, -EACCES },
+		{ PM_CONTROL, 0, 0 }, { PCI_COMMAND, 2, -EACCES },
+	};
 	uint64_t value = 5;
-	uint16_t state = 3;
+	unsigned int i;
 
-	EXPECT_EQ(0, map_memory(RAM_ADDRESS, PAGE, 3, self->ram_fd, 0));
-	EXPECT_EQ(-EACCES, vfu_dma_write(self->vfu, RAM_ADDRESS, &value, 8, 0));
-	EXPECT_EQ(-EACCES, vfu_dma_post(self->vfu, NOWHERE, &value, 4));
-	set_bus_master(true);
-	EXPECT_EQ(0, vfu_dma_write(self->vfu, RAM_ADDRESS, &value, 8, 0));
-	/* Low power state D3. */
-	EXPECT_EQ(0, write_region(CONFIG, 0x44, &state, 2));
-	EXPECT_EQ(-EACCES, vfu_dma_write(self->vfu, RAM_ADDRESS, &value, 8, 0));
-	state = 0;
-	EXPECT_EQ(0, write_region(CONFIG, 0x44, &state, 2));
-	EXPECT_EQ(0, vfu_dma_write(self->vfu, RAM_ADDRESS, &value, 8, 0));
-	set_bus_master(false);
-	EXPECT_EQ(-EACCES, vfu_dma_read(self->vfu, RAM_ADDRESS, &value, 8, 0));
+	ASSERT_EQ(0, map_ram(self, 0, 1, CLIENT_RW, 0));
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(0, client_write(self->client, CLIENT_CONFIG, writes[i].offset,
+					  &writes[i].value, 2));
+		EXPECT_EQ(writes[i].result, dma_write(self, 0, value));
+		EXPECT_EQ(writes[i].result, dma_read(self, 0, &value));
+		EXPECT_EQ(writes[i].result, vfu_dma_post(self->vfu, UNMAPPED, &value, 4));
+	}
 }
 
+/* An access by message of another thread, while this one is the client. */
 struct asker {
 	struct vfu *vfu;
 	uint64_t address;
 	uint64_t value;
 	bool write;
+	const void *data;	/* to write in place of @value */
+	size_t length;
+	unsigned int flags;
 	int result;
 	pthread_t thread;
 };
@@ -687,275 +484,249 @@ static void *ask_remote(void *argument)
 {
 	struct asker *asker = argument;
 
-	if (asker->write)
-		asker->result = vfu_dma_write(asker->vfu, asker->address,
-					      &asker->value, 8, 0);
+	if (asker->data)
+		asker->result = vfu_dma_write(asker->vfu, asker->address, asker->data,
+					      asker->length, asker->flags);
+	else if (asker->write)
+		asker->result = vfu_dma_write(asker->vfu, asker->address, &asker->value, 8, 0);
 	else
-		asker->result = vfu_dma_read(asker->vfu, asker->address,
-					     &asker->value, 8, 0);
+		asker->result = vfu_dma_read(asker->vfu, asker->address, &asker->value, 8, 0);
 	return NULL;
 }
 
-TEST_F(vfu, unmapped_memory_goes_by_message)
+static void begin(struct asker *asker, struct vfu *vfu)
 {
-	struct asker asker = { .vfu = self->vfu, .address = 0x1000,
-			       .value = 77, .write = true };
+	asker->vfu = vfu;
+	pthread_create(&asker->thread, NULL, ask_remote, asker);
+}
 
-	set_bus_master(true);
-	pthread_create(&asker.thread, NULL, ask_remote, &asker);
-	answer(self->client, &self->remote, 1);
-	pthread_join(asker.thread, NULL);
-	EXPECT_EQ(0, asker.result);
-	EXPECT_EQ(0x1000, self->remote.address);
-	EXPECT_EQ(77, self->remote.value);
-	asker.write = false;
-	asker.value = 0;
-	pthread_create(&asker.thread, NULL, ask_remote, &asker);
-	answer(self->client, &self->remote, 1);
-	pthread_join(asker.thread, NULL);
-	EXPECT_EQ(0, asker.result);
-	EXPECT_EQ(77, asker.value);
-	asker.address = NOWHERE;
-	pthread_create(&asker.thread, NULL, ask_remote, &asker);
-	answer(self->client, &self->remote, 1);
-	pthread_join(asker.thread, NULL);
-	EXPECT_EQ(-EFAULT, asker.result);
+static int result_of(struct asker *asker)
+{
+	pthread_join(asker->thread, NULL);
+	return asker->result;
 }
 
 /* A mapping without a file is legal: the device's own BAR comes that way. */
-TEST_F(vfu, a_mapping_without_a_file)
+TEST_F(vfu, memory_without_a_file_is_accessed_by_message)
 {
-	struct asker asker = { .vfu = self->vfu, .address = RAM_ADDRESS + 8,
-			       .value = 78, .write = true };
+	struct asker askers[] = {
+		{ .address = UNMAPPED, .value = 77, .write = true },
+		{ .address = UNMAPPED },
+		{ .address = RAM(0) + 8, .value = 78, .write = true },
+		{ .address = NOWHERE, .result = -EFAULT },
+	};
+	unsigned int i;
 
-	set_bus_master(true);
-	EXPECT_EQ(0, map_memory(RAM_ADDRESS, PAGE, 3, -1, 0));
-	pthread_create(&asker.thread, NULL, ask_remote, &asker);
-	answer(self->client, &self->remote, 1);
-	pthread_join(asker.thread, NULL);
-	EXPECT_EQ(0, asker.result);
-	EXPECT_EQ(78, self->remote.value);
+	client_enable(self->client, true);
+	ASSERT_EQ(0, client_map(self->client, RAM(0), PAGE, CLIENT_RW, -1, 0));
+	for (i = 0; i < 4; i++) {
+		int expected = askers[i].result;
+
+		begin(&askers[i], self->vfu);
+		EXPECT_TRUE(answer(self, 1));
+		EXPECT_EQ(expected, result_of(&askers[i]));
+		if (expected)
+			continue;
+		EXPECT_EQ(askers[i].address, self->remote.address);
+		EXPECT_EQ(askers[i].value, self->remote.value);
+	}
+	EXPECT_EQ(77, askers[1].value);
+}
+
+/* Parts of an access are mapped or not, or too long for a message. */
+TEST_F(vfu, a_long_access_is_divided)
+{
+	static const char data[18 * PAGE] = { [17 * PAGE] = 'x' };
+	struct asker direct = { .address = RAM(-17), .data = data, .length = sizeof(data) };
+	struct asker message = direct;
+
+	message.flags = VFU_DMA_MESSAGE;
+	client_enable(self->client, true);
+	ASSERT_EQ(0, map_ram(self, 0, 1, CLIENT_RW, 0));
+	begin(&direct, self->vfu);
+	EXPECT_TRUE(answer(self, 2));
+	EXPECT_EQ(0, result_of(&direct));
+	EXPECT_EQ(RAM(-1), self->remote.address);
+	EXPECT_EQ('x', self->ram[0]);
+	begin(&message, self->vfu);
+	EXPECT_TRUE(answer(self, 3));
+	EXPECT_EQ(0, result_of(&message));
+	EXPECT_EQ(RAM(0), self->remote.address);
+	EXPECT_EQ('x', self->remote.value);
+	EXPECT_EQ(1, vfu_counted(self->vfu, VFU_MAPPED_WRITES));
 }
 
 /* A mapping of the size of the neighbour's memory is that memory. */
 TEST_F(vfu, memory_of_a_neighbour)
 {
+	int memory = memfd_create("neighbour", MFD_CLOEXEC);
+	struct server server = { 0 };
 	uint64_t value = 79, seen = 0;
-	int memory = memfd_create("neighbour", MFD_CLOEXEC), client;
-	struct remote remote = { 0 };
+	struct client client = { 0 };
 	struct vfu_place place;
-	struct vfu *vfu;
-	pthread_t server;
-	uint16_t bus_master = 4;
 
 	ASSERT_EQ(0, ftruncate(memory, 4 * PAGE));
-	vfu = vfu_create(&self->device, NULL);
-	ASSERT_EQ(0, vfu_set_neighbour(vfu, memory));
-	connect_client(vfu, &server, &client);
-	ASSERT_EQ(0, region(client, &remote, 1, VFU_REGION_WRITE, CONFIG, 4, &bus_master, 2));
-	ASSERT_EQ(0, map_range(client, &remote, 2, RAM_ADDRESS, 4 * PAGE, 3, -1, 0));
-	ASSERT_EQ(0, map_range(client, &remote, 3, RAM_ADDRESS + 4 * PAGE, PAGE, 3, -1, 0));
-	EXPECT_EQ(0, vfu_dma_write(vfu, RAM_ADDRESS + PAGE, &value, 8, 0));
+	server.vfu = vfu_create(&self->device, NULL, memory);
+	ASSERT_NE(NULL, server.vfu);
+	connect_client(&server, &client);
+	ASSERT_EQ(0, client_enable(&client, true));
+	ASSERT_EQ(0, client_map(&client, RAM(0), 4 * PAGE, CLIENT_RW, -1, 0));
+	ASSERT_EQ(0, client_map(&client, RAM(4), PAGE, CLIENT_RW, -1, 0));
+	ASSERT_EQ(0, client_map(&client, RAM(5), PAGE, CLIENT_RW, self->ram_fd, 0));
+	EXPECT_EQ(0, vfu_dma_write(server.vfu, RAM(1), &value, 8, 0));
 	EXPECT_EQ(8, pread(memory, &seen, 8, PAGE));
 	EXPECT_EQ(value, seen);
-	EXPECT_EQ(-EFAULT, vfu_locate(vfu, RAM_ADDRESS + 4 * PAGE, 8, true, &place));
-	shutdown(client, SHUT_RDWR);
-	close(client);
-	pthread_join(server, NULL);
-	vfu_destroy(vfu);
+	ASSERT_EQ(0, vfu_locate(server.vfu, RAM(1) + 8, 8, true, &place));
+	EXPECT_TRUE(place.neighbour);
+	EXPECT_EQ(PAGE + 8, place.offset);
+	EXPECT_EQ(-EFAULT, vfu_locate(server.vfu, RAM(4), 8, true, &place));
+	ASSERT_EQ(0, vfu_locate(server.vfu, RAM(5), 8, true, &place));
+	EXPECT_FALSE(place.neighbour);
+	disconnect_client(&server, &client);
+	vfu_destroy(server.vfu);
 	close(memory);
 }
 
-#define locate(address, length, write, place)	\
-	vfu_locate(self->vfu, RAM_ADDRESS + (address), length, write, place)
-
-static bool is_file(int fd, const struct vfu_place *place)
+/* The page of the memory that is located, or a negative errno. */
+static int locate(FIXTURE_DATA(vfu) *self, unsigned int page, unsigned int pages, bool write)
 {
-	struct stat status;
-	bool same = !fstat(fd, &status) && place->device == status.st_dev &&
-		    place->inode == status.st_ino && !fstat(place->fd, &status) &&
-		    place->inode == status.st_ino;
+	struct stat status, located;
+	struct vfu_place place;
+	int ret = vfu_locate(self->vfu, RAM(page), (size_t)pages * PAGE, write, &place);
 
-	close(place->fd);
-	return same;
+	if (ret)
+		return ret;
+	if (fstat(self->ram_fd, &status) || place.device != status.st_dev ||
+	    place.inode != status.st_ino || fstat(place.fd, &located) ||
+	    located.st_ino != status.st_ino || place.offset % PAGE)
+		return -EBADF;
+	return (int)(place.offset / PAGE);
 }
 
 TEST_F(vfu, memory_is_located)
 {
 	struct vfu_place place;
 
-	EXPECT_EQ(-EACCES, locate(0, 8, false, &place));
-	set_bus_master(true);
-	EXPECT_EQ(-EFAULT, locate(0, 8, false, &place));
-	ASSERT_EQ(0, map_memory(RAM_ADDRESS, 4 * PAGE, 3, self->ram_fd, PAGE));
-	ASSERT_EQ(0, map_memory(RAM_ADDRESS + 4 * PAGE, PAGE, 1, self->ram_fd, 0));
-	ASSERT_EQ(0, locate(PAGE + 8, PAGE, true, &place));
+	EXPECT_EQ(-EACCES, locate(self, 0, 1, false));
+	client_enable(self->client, true);
+	EXPECT_EQ(-EFAULT, locate(self, 0, 1, false));
+	ASSERT_EQ(0, map_ram(self, 0, 4, CLIENT_RW, 1));
+	ASSERT_EQ(0, map_ram(self, 4, 1, VFIO_DMA_MAP_FLAG_READ, 0));
+	EXPECT_EQ(2, locate(self, 1, 2, true));
+	ASSERT_EQ(0, vfu_locate(self->vfu, RAM(1) + 8, PAGE, true, &place));
 	EXPECT_EQ(2 * PAGE + 8, place.offset);
-	EXPECT_TRUE(is_file(self->ram_fd, &place));
 	/* Not beyond a mapping, and not against its flags. */
-	EXPECT_EQ(-EFAULT, locate(3 * PAGE, 2 * PAGE, false, &place));
-	EXPECT_EQ(-EACCES, locate(4 * PAGE, 8, true, &place));
-	ASSERT_EQ(0, locate(4 * PAGE, 8, false, &place));
-	EXPECT_TRUE(is_file(self->ram_fd, &place));
+	EXPECT_EQ(-EFAULT, locate(self, 3, 2, false));
+	EXPECT_EQ(-EACCES, locate(self, 4, 1, true));
+	EXPECT_EQ(0, locate(self, 4, 1, false));
 	/* Pages are contiguous if they are so in the file. */
-	ASSERT_EQ(0, map_memory(RAM_ADDRESS + 5 * PAGE, PAGE, 3, self->ram_fd, PAGE));
-	ASSERT_EQ(0, locate(4 * PAGE, 2 * PAGE, false, &place));
-	EXPECT_EQ(0, place.offset);
-	EXPECT_TRUE(is_file(self->ram_fd, &place));
-	EXPECT_EQ(-EACCES, locate(4 * PAGE, 2 * PAGE, true, &place));
-	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + 5 * PAGE, PAGE));
-	ASSERT_EQ(0, map_memory(RAM_ADDRESS + 5 * PAGE, PAGE, 3, self->ram_fd, 2 * PAGE));
-	EXPECT_EQ(-EFAULT, locate(4 * PAGE, 2 * PAGE, false, &place));
+	ASSERT_EQ(0, map_ram(self, 5, 1, CLIENT_RW, 1));
+	EXPECT_EQ(0, locate(self, 4, 2, false));
+	EXPECT_EQ(-EACCES, locate(self, 4, 2, true));
+	ASSERT_EQ(0, unmap_ram(self, 5, 1));
+	ASSERT_EQ(0, map_ram(self, 5, 1, CLIENT_RW, 2));
+	EXPECT_EQ(-EFAULT, locate(self, 4, 2, false));
 	/* The mapping behind a hole does not change. */
-	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + PAGE, PAGE));
-	EXPECT_EQ(-EFAULT, locate(PAGE, 8, false, &place));
-	ASSERT_EQ(0, locate(2 * PAGE, 8, false, &place));
-	EXPECT_EQ(3 * PAGE, place.offset);
-	EXPECT_TRUE(is_file(self->ram_fd, &place));
+	ASSERT_EQ(0, unmap_ram(self, 0, 4));
+	EXPECT_EQ(-EFAULT, locate(self, 3, 1, false));
+	EXPECT_EQ(0, locate(self, 4, 1, false));
 }
 
 /* The device is notified before the client gets the reply. */
 TEST_F(vfu, the_end_of_a_mapping_is_told)
 {
-	uint16_t control = 0x8000;
-
-	set_bus_master(true);
-	ASSERT_EQ(0, map_memory(RAM_ADDRESS, 4 * PAGE, 3, self->ram_fd, 0));
-	atomic_store(&unmapped_calls, 0);
-	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + PAGE, PAGE));
+	client_enable(self->client, true);
+	ASSERT_EQ(0, map_ram(self, 1, 3, CLIENT_RW, 0));
+	EXPECT_EQ(-EINVAL, unmap_ram(self, 1, 1));
+	EXPECT_EQ(0, unmapped_calls);
+	ASSERT_EQ(0, unmap_ram(self, 1, 3));
 	EXPECT_EQ(1, unmapped_calls);
-	EXPECT_EQ(RAM_ADDRESS + PAGE, unmapped_address);
-	set_bus_master(false);
+	EXPECT_EQ(RAM(1), unmapped_address);
+	client_enable(self->client, false);
 	EXPECT_EQ(2, unmapped_calls);
 	EXPECT_EQ(0, unmapped_address);
-	set_bus_master(true);
+	client_enable(self->client, true);
 	EXPECT_EQ(2, unmapped_calls);
-	ASSERT_EQ(0, write_region(CONFIG, 0x78, &control, 2));
+	ASSERT_EQ(0, reset_function(self));
 	EXPECT_EQ(3, unmapped_calls);
-	EXPECT_EQ(0, unmap_range(self->client, &self->remote, ++self->id, 0, 0, 2));
+	EXPECT_EQ(0, client_unmap(self->client, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL));
 	EXPECT_EQ(4, unmapped_calls);
 }
 
 /*
- * The client sends a request while the device waits for its reply, and replies only afterwards,
- * like a virtual CPU of QEMU that holds the lock for the reply. Otherwise both would deadlock.
+ * The client sends a request while the device waits for its replies, and replies only afterwards,
+ * in any order, like a virtual CPU of QEMU that holds the lock for the reply. Otherwise both would
+ * deadlock.
  */
 TEST_F(vfu, requests_are_answered_while_dma_waits)
 {
-	struct asker asker = { .vfu = self->vfu, .address = 0x1000 };
-	uint8_t payload[PAGE];
-	struct vfu_header header;
-	struct pollfd ready = { .fd = self->client, .events = POLLIN };
-	uint32_t value;
-
-	set_bus_master(true);
-	pthread_create(&asker.thread, NULL, ask_remote, &asker);
-	ASSERT_EQ(1, poll(&ready, 1, 5000));
-	ASSERT_TRUE(receive_message(self->client, &header, payload,
-				    sizeof(payload), NULL));
-	EXPECT_EQ(0, read_region(0, 0, &value, 4));
-	EXPECT_EQ(0, read_region(CONFIG, 0, &value, 4));
-	EXPECT_EQ(0x67701234, value);
-	self->remote.value = 9;
-	answer_dma(self->client, &self->remote, &header, payload);
-	pthread_join(asker.thread, NULL);
-	EXPECT_EQ(0, asker.result);
-	EXPECT_EQ(9, asker.value);
-}
-
-/* Replies arrive in any order. */
-TEST_F(vfu, several_dma_requests_at_once)
-{
 	static const int order[] = { 2, 0, 3, 1 };
-	struct vfu_header headers[4];
-	uint8_t payloads[4][64];
+	struct vfu_message messages[4];
 	struct asker askers[4];
+	uint32_t value;
 	int i;
 
-	set_bus_master(true);
+	client_enable(self->client, true);
 	for (i = 0; i < 4; i++) {
-		askers[i] = (struct asker){ .vfu = self->vfu,
-					    .address = 0x1000 + 8 * i };
-		pthread_create(&askers[i].thread, NULL, ask_remote, &askers[i]);
+		askers[i] = (struct asker){ .address = UNMAPPED + 8 * i };
+		begin(&askers[i], self->vfu);
 	}
 	for (i = 0; i < 4; i++)
-		ASSERT_TRUE(receive_message(self->client, &headers[i],
-					    payloads[i], 64, NULL));
+		ASSERT_TRUE(receive(self, &messages[i]));
+	EXPECT_EQ(0, client_read(self->client, 0, 0, &value, 4));
+	EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, 0, &value, 4));
+	EXPECT_EQ(0x67701234, value);
 	for (i = 0; i < 4; i++) {
-		memcpy(&self->remote.value, payloads[order[i]], 8);
-		answer_dma(self->client, &self->remote, &headers[order[i]],
-			   payloads[order[i]]);
+		self->remote.value = messages[order[i]].dma.address;
+		EXPECT_EQ(0, client_answer(self->client, &messages[order[i]]));
 	}
 	for (i = 0; i < 4; i++) {
-		pthread_join(askers[i].thread, NULL);
-		EXPECT_EQ(0, askers[i].result);
+		EXPECT_EQ(0, result_of(&askers[i]));
 		EXPECT_EQ(askers[i].address, askers[i].value);
 	}
 }
 
-struct poster {
-	struct vfu *vfu;
-	uint64_t address;
-	unsigned int count;
-};
-
-static void *post(void *argument)
+static void *post_1000(void *vfu)
 {
-	struct poster *poster = argument;
 	uint32_t i;
 
-	for (i = 1; i <= poster->count; i++)
-		vfu_dma_post(poster->vfu, poster->address, &i, sizeof(i));
+	for (i = 1; i <= 1000; i++)
+		vfu_dma_post(vfu, UNMAPPED, &i, sizeof(i));
 	return NULL;
 }
 
 TEST_F(vfu, posted_writes_come_in_order)
 {
-	struct poster poster = { self->vfu, 0x2000, 1000 };
-	struct vfu_statistics statistics;
-	struct vfu_header header;
-	uint8_t payload[64];
+	struct vfu_message message;
+	uint32_t i, value = 0, wrong = 0;
 	pthread_t thread;
-	uint32_t i, value, wrong = 0;
 
-	set_bus_master(true);
-	pthread_create(&thread, NULL, post, &poster);
+	client_enable(self->client, true);
+	pthread_create(&thread, NULL, post_1000, self->vfu);
 	for (i = 1; i <= 1000; i++) {
-		ASSERT_TRUE(receive_message(self->client, &header, payload,
-					    sizeof(payload), NULL));
-		memcpy(&value, payload + 16, 4);
-		wrong += value != i || header.command != VFU_DMA_WRITE;
-		answer_dma(self->client, &self->remote, &header, payload);
+		ASSERT_TRUE(receive(self, &message));
+		EXPECT_EQ(0, client_answer(self->client, &message));
+		wrong += self->remote.value != i || self->remote.address != UNMAPPED;
 	}
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, wrong);
 	/* Most have no reply, but some have, which bounds the backlog. */
 	EXPECT_EQ(1000, self->remote.posted + self->remote.writes);
 	EXPECT_EQ(1000 / 64, self->remote.writes);
-	vfu_statistics(self->vfu, &statistics);
-	EXPECT_EQ(1000, statistics.posted_writes);
-	EXPECT_EQ(0, statistics.posted_failed);
-}
-
-TEST_F(vfu, failed_posted_writes_are_counted)
-{
-	struct poster poster = { self->vfu, NOWHERE, 3 };
-	struct vfu_statistics statistics;
-	uint32_t value;
-
-	set_bus_master(true);
-	post(&poster);
-	answer(self->client, &self->remote, 3);
-	EXPECT_EQ(0, read_region(0, 0, &value, 4));
-	vfu_statistics(self->vfu, &statistics);
-	EXPECT_EQ(3, statistics.posted_failed);
+	EXPECT_EQ(1000, vfu_counted(self->vfu, VFU_POSTED_WRITES));
+	EXPECT_EQ(0, vfu_counted(self->vfu, VFU_POSTED_FAILED));
+	/* A failed one has a reply, which arrives before that of a later request. */
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(0, vfu_dma_post(self->vfu, NOWHERE, &value, 4));
+	EXPECT_TRUE(answer(self, 3));
+	EXPECT_EQ(0, client_read(self->client, 0, 0, &value, 4));
+	EXPECT_EQ(3, vfu_counted(self->vfu, VFU_POSTED_FAILED));
 }
 
 /* --- What must not happen any more ---------------------------------------- */
 
 struct hammer {
 	struct vfu *vfu;
-	uint64_t address;
 	atomic_bool stop;
 	_Atomic uint64_t done;
 	pthread_t thread;
@@ -968,221 +739,191 @@ static void *hammer(void *argument)
 
 	while (!atomic_load(&hammer->stop)) {
 		value++;
-		if (!vfu_dma_write(hammer->vfu, hammer->address, &value, 8, 0))
+		if (!vfu_dma_write(hammer->vfu, RAM(0), &value, 8, 0))
 			atomic_fetch_add(&hammer->done, 1);
 	}
 	return NULL;
 }
 
-static void begin_hammer(struct hammer *hammering, struct vfu *vfu)
+static void wait_for_writes(struct hammer *hammering)
 {
-	hammering->vfu = vfu;
-	hammering->address = RAM_ADDRESS;
-	pthread_create(&hammering->thread, NULL, hammer, hammering);
-	while (atomic_load(&hammering->done) < 1000)
-		;
+	uint64_t begin = atomic_load(&hammering->done);
+
+	while (atomic_load(&hammering->done) < begin + 100)
+		usleep(100);
 }
 
-/* Returns whether @word soon differs from @value. */
-static bool changes(const uint64_t *word, uint64_t value)
+static void begin_hammer(struct hammer *hammering, struct vfu *vfu)
 {
-	unsigned int tries;
+	*hammering = (struct hammer){ .vfu = vfu };
+	pthread_create(&hammering->thread, NULL, hammer, hammering);
+	wait_for_writes(hammering);
+}
 
-	for (tries = 0; tries < 5000; tries++) {
-		if (__atomic_load_n(word, __ATOMIC_RELAXED) != value)
-			return true;
-		usleep(1000);
-	}
-	return false;
+static void end_hammer(struct hammer *hammering)
+{
+	atomic_store(&hammering->stop, true);
+	pthread_join(hammering->thread, NULL);
 }
 
 /* After the reply to UNMAP the memory may be reused. */
 TEST_F(vfu, nothing_is_written_after_unmap)
 {
-	struct hammer hammering = { 0 };
 	uint64_t *word = (uint64_t *)self->ram;
-	unsigned int i, round;
+	struct hammer hammering;
+	unsigned int round;
 
-	set_bus_master(true);
-	ASSERT_EQ(0, map_memory(RAM_ADDRESS, PAGE, 3, self->ram_fd, 0));
+	client_enable(self->client, true);
+	ASSERT_EQ(0, map_ram(self, 0, 1, CLIENT_RW, 0));
+	/* Threads that access memory have different locks. */
+	EXPECT_EQ(0, dma_write(self, 0, 0));
 	begin_hammer(&hammering, self->vfu);
 	for (round = 0; round < 20; round++) {
 		/* While it is unmapped, writes arrive as messages. */
-		ASSERT_EQ(0, unmap_memory(RAM_ADDRESS, PAGE));
+		ASSERT_EQ(0, unmap_ram(self, 0, 1));
 		*word = ~0ULL;
-		for (i = 0; i < 100; i++)
-			answer(self->client, &self->remote, 1);
+		EXPECT_TRUE(answer(self, 100));
 		EXPECT_EQ(~0ULL, *word);
-		ASSERT_EQ(0, map_memory(RAM_ADDRESS, PAGE, 3, self->ram_fd, 0));
+		ASSERT_EQ(0, map_ram(self, 0, 1, CLIENT_RW, 0));
 	}
-	atomic_store(&hammering.stop, true);
-	pthread_join(hammering.thread, NULL);
+	end_hammer(&hammering);
 }
 
 TEST_F(vfu, nothing_is_written_after_a_reset)
 {
-	struct hammer hammering = { 0 };
 	uint64_t *word = (uint64_t *)self->ram;
-	uint16_t control = 0x8000;
+	struct hammer hammering;
 	unsigned int round;
 
-	ASSERT_EQ(0, map_memory(RAM_ADDRESS, PAGE, 3, self->ram_fd, 0));
-	set_bus_master(true);
+	ASSERT_EQ(0, map_ram(self, 0, 1, CLIENT_RW, 0));
+	client_enable(self->client, true);
+	EXPECT_EQ(0, dma_write(self, 0, 0));
 	begin_hammer(&hammering, self->vfu);
 	for (round = 0; round < 20; round++) {
-		ASSERT_EQ(0, write_region(CONFIG, 0x78, &control, 2));
+		ASSERT_EQ(0, reset_function(self));
 		*word = ~0ULL;
 		usleep(2000);
 		EXPECT_EQ(~0ULL, *word);
 		EXPECT_EQ(round + 1, resets);
 		EXPECT_EQ(VFU_RESET_FUNCTION, last_reset);
-		set_bus_master(true);
-		EXPECT_TRUE(changes(word, ~0ULL));
+		client_enable(self->client, true);
+		wait_for_writes(&hammering);
+		EXPECT_NE(~0ULL, *word);
 	}
-	atomic_store(&hammering.stop, true);
-	pthread_join(hammering.thread, NULL);
+	end_hammer(&hammering);
 }
 
-TEST_F(vfu, parts_of_a_mapping_are_unmapped)
+/* Mappings are removed whole, one or several; a hole can be mapped again. */
+TEST_F(vfu, mappings_are_removed)
 {
-	struct vfu_statistics statistics;
-	uint64_t value = 3;
+	char buffer[2 * PAGE];
 
-	set_bus_master(true);
-	ASSERT_EQ(0, map_memory(RAM_ADDRESS, 8 * PAGE, 3, self->ram_fd, 0));
-	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + 2 * PAGE, 3 * PAGE));
-	vfu_statistics(self->vfu, &statistics);
-	EXPECT_EQ(2, statistics.ranges);
-	EXPECT_EQ(0, vfu_dma_write(self->vfu, RAM_ADDRESS + PAGE, &value, 8,
-				   0));
-	EXPECT_EQ(0, vfu_dma_write(self->vfu, RAM_ADDRESS + 5 * PAGE, &value, 8,
-				   0));
-	EXPECT_EQ(3, *(uint64_t *)(self->ram + 5 * PAGE));
-	/* The hole can be mapped, the rest not again. */
-	EXPECT_EQ(EEXIST, map_memory(RAM_ADDRESS + PAGE, PAGE, 3, self->ram_fd,
-				     0));
-	EXPECT_EQ(0, map_memory(RAM_ADDRESS + 2 * PAGE, 3 * PAGE, 3,
-				self->ram_fd, 8 * PAGE));
-	/* Unmapping nothing succeeds, and so does unmapping everything. */
-	EXPECT_EQ(0, unmap_memory(0x10000, PAGE));
-	EXPECT_EQ(0, unmap_range(self->client, &self->remote, ++self->id, 0, 0,
-				 2));
-	vfu_statistics(self->vfu, &statistics);
-	EXPECT_EQ(0, statistics.ranges);
+	client_enable(self->client, true);
+	ASSERT_EQ(0, map_ram(self, 0, 2, CLIENT_RW, 0));
+	ASSERT_EQ(0, map_ram(self, 2, 3, CLIENT_RW, 2));
+	ASSERT_EQ(0, map_ram(self, 5, 3, CLIENT_RW, 5));
+	EXPECT_EQ(-EINVAL, unmap_ram(self, 2, 4));
+	EXPECT_EQ(-EINVAL, unmap_ram(self, 1, 4));
+	EXPECT_EQ(1, locate(self, 1, 7, true));
+	EXPECT_EQ(0, unmap_ram(self, 2, 3));
+	EXPECT_EQ(-EFAULT, locate(self, 2, 1, true));
+	EXPECT_EQ(-EFAULT, locate(self, 4, 1, true));
+	EXPECT_EQ(0, locate(self, 0, 2, true));
+	EXPECT_EQ(5, locate(self, 5, 3, true));
+	EXPECT_EQ(-EEXIST, map_ram(self, 1, 1, CLIENT_RW, 0));
+	EXPECT_EQ(0, map_ram(self, 3, 1, CLIENT_RW, 2));
+	EXPECT_EQ(-EFAULT, locate(self, 0, 3, true));
+	EXPECT_EQ(0, unmap_ram(self, 2, 3));
+	EXPECT_EQ(0, map_ram(self, 2, 3, CLIENT_RW, 8));
+	/* An access to two ranges. */
+	self->ram[2 * PAGE - 1] = 'a';
+	self->ram[8 * PAGE] = 'b';
+	EXPECT_EQ(0, vfu_dma_read(self->vfu, RAM(1), buffer, 2 * PAGE, 0));
+	EXPECT_EQ('a', buffer[PAGE - 1]);
+	EXPECT_EQ('b', buffer[PAGE]);
+	/* Removing nothing succeeds, and so does removing everything. */
+	EXPECT_EQ(0, client_unmap(self->client, 0x10000, PAGE, 0));
+	EXPECT_EQ(8, locate(self, 2, 3, true));
+	EXPECT_EQ(0, client_unmap(self->client, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL));
+	EXPECT_EQ(0, map_ram(self, 0, 8, CLIENT_RW, 0));
 }
 
 /* QEMU maps and unmaps thousands of ranges behind an IOMMU. */
 TEST_F(vfu, many_mappings)
 {
-	uint64_t value, i, wrong = 0;
+	unsigned int i, wrong = 0;
+	uint64_t value;
 
-	set_bus_master(true);
+	client_enable(self->client, true);
 	/* In an order that is neither ascending nor descending. */
 	for (i = 0; i < 997; i++)
-		ASSERT_EQ(0, map_memory(RAM_ADDRESS + (i * 31 % 997) * 2 * PAGE,
-					PAGE, 3, self->ram_fd,
-					i * 31 % 997 % 16 * PAGE));
-	for (i = 0; i < 16; i++)
+		ASSERT_EQ(0, map_ram(self, i * 31 % 997 * 2, 1, CLIENT_RW, i * 31 % 997 % PAGES));
+	for (i = 0; i < PAGES; i++)
 		*(uint64_t *)(self->ram + i * PAGE) = i;
-	for (i = 0; i < 997; i++) {
-		wrong += vfu_dma_read(self->vfu, RAM_ADDRESS + i * 2 * PAGE,
-				      &value, 8, 0) != 0;
-		wrong += value != i % 16;
-	}
+	for (i = 0; i < 997; i++)
+		wrong += dma_read(self, 2 * i, &value) || value != i % PAGES;
 	EXPECT_EQ(0, wrong);
 	for (i = 0; i < 997; i++)
-		ASSERT_EQ(0, unmap_memory(RAM_ADDRESS +
-					  (i * 17 % 997) * 2 * PAGE, PAGE));
+		ASSERT_EQ(0, unmap_ram(self, i * 17 % 997 * 2, 1));
 }
 
 TEST_F(vfu, reset_message)
 {
-	struct request request = { .command = VFU_RESET };
+	struct vfu_message message = { .fd_count = 0 };
 	uint64_t value = 0;
 	uint16_t command;
 
-	set_bus_master(true);
-	ASSERT_EQ(0, map_memory(RAM_ADDRESS, PAGE, 3, self->ram_fd, 0));
-	ask(&request);
-	EXPECT_EQ(0, request.error);
+	client_enable(self->client, true);
+	ASSERT_EQ(0, map_ram(self, 0, 1, CLIENT_RW, 0));
+	EXPECT_EQ(0, client_ask(self->client, &message, VFU_RESET, 0));
 	EXPECT_EQ(1, resets);
 	EXPECT_EQ(VFU_RESET_BUS, last_reset);
-	EXPECT_EQ(0, read_region(CONFIG, 4, &command, 2));
+	EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, PCI_COMMAND, &command, 2));
 	EXPECT_EQ(0, command);
-	EXPECT_EQ(-EACCES, vfu_dma_read(self->vfu, RAM_ADDRESS, &value, 8, 0));
+	EXPECT_EQ(-EACCES, dma_read(self, 0, &value));
 	/* The map belongs to the client and survives the reset. */
-	set_bus_master(true);
-	EXPECT_EQ(0, vfu_dma_read(self->vfu, RAM_ADDRESS, &value, 8, 0));
+	client_enable(self->client, true);
+	EXPECT_EQ(0, dma_read(self, 0, &value));
 }
 
 /* A reset fails a pending request. */
 TEST_F(vfu, a_reset_ends_waiting)
 {
-	struct asker asker = { .vfu = self->vfu, .address = 0x1000 };
-	struct vfu_header header;
-	uint16_t control = 0x8000;
-	uint8_t payload[64];
+	struct asker asker = { .address = UNMAPPED };
+	struct vfu_message message;
+	uint16_t control;
 
-	set_bus_master(true);
-	pthread_create(&asker.thread, NULL, ask_remote, &asker);
-	ASSERT_TRUE(receive_message(self->client, &header, payload,
-				    sizeof(payload), NULL));
-	EXPECT_EQ(0, write_region(CONFIG, 0x78, &control, 2));
-	pthread_join(asker.thread, NULL);
-	EXPECT_EQ(-ECANCELED, asker.result);
+	client_enable(self->client, true);
+	begin(&asker, self->vfu);
+	ASSERT_TRUE(receive(self, &message));
+	EXPECT_EQ(0, reset_function(self));
+	EXPECT_EQ(-ECANCELED, result_of(&asker));
 	/* The late reply has no waiter. */
-	answer_dma(self->client, &self->remote, &header, payload);
-	EXPECT_EQ(0, read_region(CONFIG, 0x78, &control, 2));
-	EXPECT_EQ(0, control & 0x8000);
+	EXPECT_EQ(0, client_answer(self->client, &message));
+	EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, DEVICE_CONTROL, &control, 2));
+	EXPECT_EQ(0, control & PCI_EXP_DEVCTL_BCR_FLR);
 }
 
 TEST_F(vfu, the_client_leaves)
 {
-	struct asker asker = { .vfu = self->vfu, .address = 0x1000 };
-	struct vfu_statistics statistics;
-	struct vfu_header header;
-	uint8_t payload[64];
-	uint32_t value;
+	struct asker asker = { .address = UNMAPPED };
+	struct vfu_message message;
+	uint64_t value;
 
-	set_bus_master(true);
-	ASSERT_EQ(0, map_memory(RAM_ADDRESS, PAGE, 3, self->ram_fd, 0));
-	pthread_create(&asker.thread, NULL, ask_remote, &asker);
-	ASSERT_TRUE(receive_message(self->client, &header, payload,
-				    sizeof(payload), NULL));
-	shutdown(self->client, SHUT_RDWR);
-	close(self->client);
-	pthread_join(asker.thread, NULL);
-	EXPECT_EQ(-ECANCELED, asker.result);
-	pthread_join(self->server, NULL);
+	client_enable(self->client, true);
+	ASSERT_EQ(0, map_ram(self, 0, 1, CLIENT_RW, 0));
+	begin(&asker, self->vfu);
+	ASSERT_TRUE(receive(self, &message));
+	disconnect_client(&self->server, self->client);
+	EXPECT_EQ(-ECANCELED, result_of(&asker));
 	EXPECT_EQ(VFU_RESET_CLIENT_GONE, last_reset);
-	vfu_statistics(self->vfu, &statistics);
-	EXPECT_EQ(0, statistics.ranges);
-	EXPECT_NE(0, vfu_dma_read(self->vfu, RAM_ADDRESS, &value, 4, 0));
-	/* Another client may connect. */
-	connect_client(self->vfu, &self->server, &self->client);
-	EXPECT_EQ(0, read_region(CONFIG, 0, &value, 4));
-	EXPECT_EQ(0x67701234, value);
-}
-
-TEST(senseless_devices_are_refused)
-{
-	struct vfu_device device = { .vectors = 1, .bar_read = device_read,
-				     .bar_write = device_write,
-				     .reset = device_reset };
-	struct vfu *vfu = vfu_create(&device, NULL);
-
-	EXPECT_NE(NULL, vfu);
-	vfu_destroy(vfu);
-	device.vectors = 3;
-	EXPECT_EQ(NULL, vfu_create(&device, NULL));
-	device.vectors = 16;
-	EXPECT_EQ(NULL, vfu_create(&device, NULL));
-	device.vectors = 1;
-	device.bars[0].size = 3;
-	EXPECT_EQ(NULL, vfu_create(&device, NULL));
-	device.bars[0] = (struct vfu_bar){ .size = PAGE, .is_64bit = true };
-	device.bars[1].size = PAGE;
-	EXPECT_EQ(NULL, vfu_create(&device, NULL));
+	EXPECT_NE(0, dma_read(self, 0, &value));
+	/* Another client may connect, and has shared no memory. */
+	connect_client(&self->server, self->client);
+	EXPECT_EQ(0, client_read(self->client, CLIENT_CONFIG, 0, &value, 4));
+	EXPECT_EQ(0x67701234, (uint32_t)value);
+	client_enable(self->client, true);
+	EXPECT_EQ(-EFAULT, locate(self, 0, 1, false));
 }
 
 TEST_HARNESS_MAIN
