@@ -304,8 +304,9 @@ static void nvmep_buf_kill_users(struct nvmep_buf *buf)
  *
  * Commands of the CPU and of mediated queue pairs.
  *
- * A buffer that commands of the CPU have used needs a grace period to drain.  Before many
- * buffers are detached this is called for each, so that one serves all.
+ * A buffer that commands of the CPU have used needs a grace period to drain.
+ * Before many buffers are detached this is called for each, so that one serves
+ * all.
  */
 void nvmep_buf_stop_users(struct nvmep_buf *buf)
 {

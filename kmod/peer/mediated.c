@@ -86,9 +86,9 @@ static bool nvmep_window_read_only(const struct nvmep_window *window)
  * @tenant: the tenant; mediator->lock is held
  * @slot: of the window
  *
- * Once a turn, after the tail of the ring was read: a change applies to each command
- * that is submitted after it.  Those that were submitted before may still use what
- * was, like those that are on the controller.
+ * Once a turn, after the tail of the ring was read: a change applies to each
+ * command that is submitted after it.  Those that were submitted before may still
+ * use what was, like those that are on the controller.
  */
 void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 slot)
 {

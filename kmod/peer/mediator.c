@@ -238,16 +238,21 @@ static bool nvmep_mediator_must_ring(const struct nvmep_mediator *mediator)
 /* --- end of commands ------------------------------------------------------ */
 
 /*
- * Holds the namespace.  The commands of a window share one reference: the first
- * takes it, and the others fail as it would.  What is killed right after the
- * check waits for that reference.
+ * The commands @in_flight share one reference: the first takes it, and the others
+ * fail as it would.  What is killed right after the check waits for that
+ * reference.
  */
+static bool nvmep_ref_share(struct percpu_ref *ref, u32 in_flight)
+{
+	return in_flight ? !percpu_ref_is_dying(ref) :
+			   percpu_ref_tryget_live(ref);
+}
+
+/* Holds the namespace. */
 static bool nvmep_window_hold(struct nvmep_window *window)
 {
-	struct percpu_ref *counter = &window->blocks.queue->q_usage_counter;
-
-	if (window->in_flight ? percpu_ref_is_dying(counter) :
-				!percpu_ref_tryget_live(counter))
+	if (!nvmep_ref_share(&window->blocks.queue->q_usage_counter,
+			     window->in_flight))
 		return false;
 	WRITE_ONCE(window->in_flight, window->in_flight + 1);
 	return true;
@@ -261,13 +266,12 @@ static void nvmep_window_release(struct nvmep_window *window)
 }
 
 /*
- * Holds the memory of a buffer, as nvmep_window_hold().  The rights of the tenant
- * were checked: they have the length and the direction of the buffer.
+ * Holds the memory of a buffer.  The rights of the tenant were checked: they have
+ * the length and the direction of the buffer.
  */
 static bool nvmep_data_hold(struct nvmep_buf *buf)
 {
-	if (buf->in_flight ? percpu_ref_is_dying(&buf->users) :
-			     !percpu_ref_tryget_live(&buf->users))
+	if (!nvmep_ref_share(&buf->users, buf->in_flight))
 		return false;
 	buf->in_flight++;
 	return true;

@@ -31,6 +31,7 @@ rules_split() {
 	rules_mutate split "$@"
 }
 
+# rules_guest_tests: names of all tests that run in guests
 # rules_sample WORK COUNT FILE...: COUNT of the rules, chosen by the contents of FILE..., and all that do
 # not fit.
 rules_sample() {
@@ -52,4 +53,8 @@ rules_wanted() {
 		count = split(FILENAME, part, "/")
 		print part[count - 1]
 	}' "$work"/*/name | sort -n
+}
+
+rules_guest_tests() {
+	"$np_source/selftests/run" --list | awk 'NR > 1 && !/without a guest/ { print $1 }'
 }
