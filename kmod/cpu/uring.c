@@ -292,7 +292,6 @@ blk_opf_t nvmep_uring_polled(const struct nvmep_passthru *from,
 	const struct blk_mq_tag_set *tags = &from->ctrl->io_tags;
 
 	return from->ns && issue_flags & IO_URING_F_IOPOLL &&
-	       tags->nr_maps > HCTX_TYPE_POLL &&
 	       tags->map[HCTX_TYPE_POLL].nr_queues ? REQ_POLLED : 0;
 }
 

@@ -165,7 +165,7 @@ static struct file *nvmep_extents_file(struct nvmep_extents *extents)
 {
 	struct file *filp = anon_inode_getfile("[nvme-peer-extents]",
 					       &nvmep_extents_fops, extents,
-					       O_RDONLY | O_CLOEXEC);
+					       O_RDONLY);
 
 	if (!IS_ERR(filp))
 		filp->f_mode |= FMODE_LSEEK | FMODE_PREAD;

@@ -27,11 +27,6 @@
 #define NVMEP_CONTROL_SHIFT	16
 #define NVMEP_CONTROL_ALLOWED	(NVME_RW_FUA | NVME_RW_LR)
 
-static u16 nvmep_refuse(u16 status)
-{
-	return status | NVME_STATUS_DNR;
-}
-
 static u64 nvmep_entry64(const __le32 *dwords)
 {
 	return le32_to_cpu(dwords[0]) | (u64)le32_to_cpu(dwords[1]) << 32;

@@ -158,6 +158,12 @@ nvmep_mediate_cost(const struct nvmep_mediate_command *command)
 						   cost;
 }
 
+/* The status of a command that fails again if it is sent again. */
+static inline u16 nvmep_refuse(u16 status)
+{
+	return status | NVME_STATUS_DNR;
+}
+
 /**
  * nvmep_mediate_status() - the status of the controller, for the tenant
  * @status: 15 bits of the completion, without the phase tag

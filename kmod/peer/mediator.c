@@ -571,7 +571,7 @@ static bool nvmep_command_order(const struct nvmep_mediator *mediator,
 		buf->batch = mediator->batch;
 	}
 	if (buf->unread)
-		command->status = NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR;
+		command->status = nvmep_refuse(NVMEP_SC_BUFFER_GONE);
 	return slow;
 }
 
@@ -1246,11 +1246,11 @@ static int nvmep_window_get(struct nvmep_window *window)
 {
 	if (!nvmep_window_hold(window))
 		return test_bit(GD_DEAD, &window->bdev->bd_disk->state) ?
-		       NVME_SC_INVALID_NS | NVME_STATUS_DNR : -EAGAIN;
+		       nvmep_refuse(NVME_SC_INVALID_NS) : -EAGAIN;
 	if (READ_ONCE(*window->blocks.format) == window->blocks.expected)
 		return 0;
 	nvmep_window_release(window);
-	return NVME_SC_INVALID_NS | NVME_STATUS_DNR;
+	return nvmep_refuse(NVME_SC_INVALID_NS);
 }
 
 /* The first part is sent: the caller has checked that there is room. */
@@ -1325,7 +1325,7 @@ static int nvmep_tenant_start(struct nvmep_tenant *tenant,
 		/* Its exporter may have invalidated it since the check. */
 		if (!nvmep_data_hold(buf)) {
 			nvmep_window_release(window);
-			return NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR;
+			return nvmep_refuse(NVMEP_SC_BUFFER_GONE);
 		}
 	}
 	command->window = window;

@@ -536,6 +536,5 @@ static const struct file_operations nvmep_qp_fops = {
  */
 struct file *nvmep_qp_file(struct nvmep_qp *qp)
 {
-	return anon_inode_getfile("[nvme-peer-qp]", &nvmep_qp_fops, qp,
-				  O_RDWR | O_CLOEXEC);
+	return anon_inode_getfile("[nvme-peer-qp]", &nvmep_qp_fops, qp, O_RDWR);
 }

@@ -910,7 +910,7 @@ static int nvmep_file_check_current(struct nvmep_file *file, bool write)
 	u64 version = inode_peek_iversion(file->inode);
 
 	if (write && nvmep_file_read_only(file))
-		return NVME_SC_READ_ONLY | NVME_STATUS_DNR;
+		return nvmep_refuse(NVME_SC_READ_ONLY);
 	if (version == (write ? file->write_version : file->version))
 		return 0;
 	nvmep_file_queue_verify(file);
@@ -956,7 +956,7 @@ int nvmep_file_begin(struct nvmep_file *file, bool write)
 	lockdep_assert_held(&file->mediator->lock);
 
 	if (file->ended)
-		return NVME_SC_INVALID_NS | NVME_STATUS_DNR;
+		return nvmep_refuse(NVME_SC_INVALID_NS);
 	if (write && !nvmep_file_start_write(file))
 		return NVME_SC_NS_NOT_READY;
 	err = nvmep_file_begin_io(file, write);
