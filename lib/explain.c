@@ -53,10 +53,11 @@ static const struct {
 	[CALL_WRITE] = { "nvmepeer_ns_write", "the write failed" },
 	[CALL_FLUSH] = { "nvmepeer_ns_flush", "the flush failed" },
 	[CALL_URING] = { "nvmepeer_uring_init", "the ring for NVMe commands was not created" },
-	[CALL_SERVE] = { "nvmepeer_serve", "no queue pair is served" },
+	[CALL_SERVE] = { "nvmepeer_serve_create", "no queue pair is served" },
 	[CALL_SERVE_FD] = { "nvmepeer_serve_add_fd", "the descriptor is not usable as a namespace" },
 	[CALL_SERVE_BUFFER] = { "nvmepeer_serve_add_buffer", "the memory is not usable for data" },
 	[CALL_SERVE_RUN] = { "nvmepeer_serve_run", "the queue pair is not served any more" },
+	[CALL_SERVE_EXPORT] = { "nvmepeer_serve_export", "the part is not exported" },
 	[CALL_ERRORS] = { "nvmepeer_errors_new", "no memory for a record of failures" },
 };
 
@@ -272,6 +273,8 @@ static const struct advice {
 	  "allocate it with mmap() or aligned_alloc()" },
 	{ CALL_SERVE_BUFFER, ENOSPC, "a queue pair has at most 64 buffers", "add one large buffer" },
 	{ CALL_SERVE_BUFFER, EBUSY, IS_SERVED, STOP_SERVING },
+	{ CALL_SERVE_EXPORT, EINVAL, "a served queue pair has no such part",
+	  "export the rings, doorbells, the status page or the control page" },
 	{ CALL_SERVE_RUN, EBUSY, IS_SERVED, STOP_SERVING },
 	{ CALL_SERVE_RUN, EALREADY, "the queue pair is LIVE and has lost nothing", "run it" },
 	{ CALL_SERVE_RUN, ESHUTDOWN, "the queue pair is QUIESCED, or has failed with its ring",

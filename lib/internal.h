@@ -95,6 +95,7 @@ enum call {
 	CALL_SERVE_FD,
 	CALL_SERVE_BUFFER,
 	CALL_SERVE_RUN,
+	CALL_SERVE_EXPORT,
 	CALL_ERRORS,
 	CALL_OTHER,		/* recorded by nvmepeer_fail() */
 	CALL_COUNT,

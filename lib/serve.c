@@ -375,18 +375,18 @@ int nvmepeer_serve_export(struct nvmepeer_serve *serve, enum nvme_peer_export wh
 			  struct nvmepeer_export *exported, size_t size)
 {
 	struct nvmepeer_export part;
-	int error = struct_size_check(CALL_SERVE, nvmepeer_export_name(what), size,
+	int error = struct_size_check(CALL_SERVE_EXPORT, nvmepeer_export_name(what), size,
 				      SIZE_THROUGH(struct nvmepeer_export, length));
 
 	if (error)
 		return error;
 	if ((uint32_t)what >= SERVE_PARTS)
-		return failure_set(CALL_SERVE, -EINVAL, nvmepeer_export_name(what));
+		return failure_set(CALL_SERVE_EXPORT, -EINVAL, nvmepeer_export_name(what));
 	part.offset = serve->parts[what].offset;
 	part.length = serve->parts[what].length;
 	part.fd = fcntl(serve->memory_fd, F_DUPFD_CLOEXEC, 0);
 	if (part.fd < 0)
-		return failure_set(CALL_SERVE, -errno, nvmepeer_export_name(what));
+		return failure_set(CALL_SERVE_EXPORT, -errno, nvmepeer_export_name(what));
 	struct_copy(exported, size, &part, sizeof(part));
 	return 0;
 }

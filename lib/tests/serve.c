@@ -883,8 +883,8 @@ TEST_F(serve, parts_are_mapped_by_descriptors)
 		EXPECT_EQ(-1, ftruncate(part.fd, 0));
 		close(part.fd);
 	}
-	EXPECT_EQ(-EINVAL, nvmepeer_serve_export(self->serve, (enum nvme_peer_export)SERVE_PARTS,
-						 &part, sizeof(part)));
+	explains(_metadata, -EINVAL, nvmepeer_serve_export(self->serve, (enum nvme_peer_export)SERVE_PARTS,
+							   &part, sizeof(part)), "no such part");
 	geometry.sq = places[NVME_PEER_EXPORT_SQ];
 	geometry.cq = places[NVME_PEER_EXPORT_CQ];
 	geometry.sq_doorbell += places[NVME_PEER_EXPORT_DOORBELL];

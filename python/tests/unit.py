@@ -443,7 +443,7 @@ class Served(unittest.TestCase):
         for entries, options in ((3, {}), (4, {"depth": 4097}), (4, {"max_transfer": 100})):
             with self.assertRaises(nvmepeer.Error) as raised:
                 nvmepeer.ServedQueuePair(entries, **options)
-            self.assertEqual((raised.exception.errno, raised.exception.call), (errno.EINVAL, "nvmepeer_serve"))
+            self.assertEqual((raised.exception.errno, raised.exception.call), (errno.EINVAL, "nvmepeer_serve_create"))
         null = os.open("/dev/null", os.O_RDONLY)
         self.addCleanup(os.close, null)
         for fd, block_size, number in ((null, 0, errno.ENOTBLK), (self.file, 100, errno.EINVAL), (-1, 0, errno.EBADF)):
