@@ -123,12 +123,12 @@ static const char *one_round(struct stage *stage, const struct scenario *scenari
 	return left_behind(stage, baseline);
 }
 
-/* All of the first failures, and some of the later ones, fewer if rounds are slow. */
+/* All of the first failures, and ever fewer of the later ones, fewer if rounds are slow. */
 static unsigned int next(const struct scenario *scenario, unsigned int n)
 {
-	if (every_failure || n < 8)
+	if (every_failure || n < 4)
 		return n + 1;
-	return n + (scenario->costly ? 17 : 3);
+	return n + n / 2 + (scenario->costly ? 16 : 0);
 }
 
 static bool fail_each(struct stage *stage, const struct scenario *scenario)

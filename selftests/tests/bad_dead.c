@@ -3,7 +3,7 @@
  * A controller that cannot be restarted is failed: bus mastering is off, all callers get
  * an error at once, and unbind and bind revive it once the controller works.
  *
- * kernels: 6.1 debug
+ * kernels: 6.1 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180

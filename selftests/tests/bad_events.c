@@ -4,7 +4,7 @@
  * internal error is reset, I/O is paused while firmware is activated, and after each
  * event the next one is received.
  *
- * kernels: debug
+ * kernels: 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 120

@@ -3,7 +3,7 @@
  * Fault detection for a controller that only peers use, peers that request recovery, and
  * what happens if recovery fails.
  *
- * kernels: debug
+ * kernels: 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180

@@ -3,6 +3,8 @@
  * Bind and unbind controllers under I/O of the CPU and of a peer, and refuse functions
  * that are not NVMe controllers.
  *
+ * kernels: 6.1 7
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * long-iommu: on off pt
  * timeout: 120

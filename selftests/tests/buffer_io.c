@@ -4,7 +4,7 @@
  * Data is compared through the block device, invalid commands get their errno, and the
  * exporter gets its memory back when the controller no longer uses it.
  *
- * kernels: 7 debug
+ * kernels: 7
  * long-kernels: 6.1 6.12 7 debug
  * iommu: on
  * timeout: 240

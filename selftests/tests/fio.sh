@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Unmodified fio with verification, by NVMe passthrough and on the block device.
 # timeout: 60
-# kernels: 6.1 6.12 7 debug kcsan
+# kernels: 6.1 6.12 7
+# long-kernels: 6.1 6.12 7 debug kcsan
 # iommu: on off pt bounce
 # Functions are called by name through ktap_check.
 # shellcheck disable=SC2317

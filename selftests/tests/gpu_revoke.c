@@ -4,7 +4,7 @@
  * the rings, by killing the process. Jobs end, late doorbell stores are harmless, and GPU
  * memory is not written any more. After a reset a queue pair is re-armed.
  *
- * kernels: 7 debug
+ * kernels: 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * long-iommu: on off pt

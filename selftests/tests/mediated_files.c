@@ -3,7 +3,7 @@
  * Windows of mediated queue pairs on files of ext4 and XFS: data of scattered files, what is refused
  * before and while a file is pinned, and what stops commands.
  *
- * kernels: 6.1 debug
+ * kernels: 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 450

@@ -3,6 +3,8 @@
  * The module can be unloaded while controllers are bound, unless an object of it is in
  * use; all that it registered is removed and registered again by the next load.
  *
+ * kernels: 6.1 7
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 90
  */

@@ -5,6 +5,8 @@
  *
  * Without interrupt remapping, the kernel moves a vector that is in use at its next interrupt only.
  *
+ * kernels: 6.1 6.12 7
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on off
  * timeout: 60
  */

@@ -54,10 +54,10 @@ read -r -a short < <(plan 6.12/on/root)
 ktap_check "a short run has few tests on 6.12" are_of_short_run "${short[@]}"
 ktap_is "a long run has others" "$(plan 6.12/on/root --long | grep -ow module)" "module"
 ktap_is "a short run has the newest kernel's tests on its debug kernel only, if in the same modes" \
-	"$(plan 7/on/root --cell debug/on/root | tr ' ' '\n' | grep -xE 'bad_files|gpu_revoke|reset|recover|recover-relay|served' | paste -sd ' ')" \
+	"$(plan 7/on/root --cell debug/on/root | tr ' ' '\n' | grep -xE 'bad_files|unmappable|reset|recover|recover-relay|served' | paste -sd ' ')" \
 	"recover recover-relay reset"
 ktap_is "a run without the debug kernel has all" \
-	"$(plan 7/on/root | tr ' ' '\n' | grep -xE 'bad_files|gpu_revoke|reset' | paste -sd ' ')" "bad_files gpu_revoke reset"
+	"$(plan 7/on/root | tr ' ' '\n' | grep -xE 'bad_files|unmappable|reset' | paste -sd ' ')" "bad_files reset unmappable"
 ktap_is "a named test runs where a long run has it" "$(plan 6.12/off/root --only ext4 --only reset)" "ext4 reset reset-relay reset-mediated"
 ktap_is "a short run has relay mode on one stock kernel" \
 	"$(for cell in 7/on/root 6.1/off/root; do plan "$cell" | grep -ow reset-relay | sed "s,^,$cell ,"; done)" \
