@@ -4,6 +4,8 @@
  * it. GPU threads write and compare every word; the CPU compares the disk. Prints the rate ("#
  * window: {...}", for selftests/cuda/card.sh).
  *
+ * kernels: 7
+ * iommu: off
  * gpu: shared
  * timeout: 240
  */
