@@ -260,6 +260,7 @@ static int send_zoned_without_capabilities(struct np_bad *bad, int read_only, ui
 		{ false, IO_ZONE_SEND, 0, 0, 1, 0 },
 		{ true, IO_ZONE_SEND, 0, 0, 1, -EACCES },
 		{ false, IO_ZONE_SEND, NP_BLOCK, 0, ZONE_EXTENSION, -EACCES },
+		{ false, IO_ZONE_SEND, 0, 0, ZONE_EXTENSION + 1, 0 },
 		{ false, NVME_IO_VENDOR, 0, 0, 0, -EACCES },
 		{ false, NVMEPEER_OP_FLUSH, 0, 0, 0, -EACCES },	/* not declared */
 	};

@@ -569,7 +569,7 @@ TEST_F(bad_recovery, empty_reset_method_forbids_function_reset)
 /* What poll() of the controller node reports now. */
 static int polled(int fd)
 {
-	struct pollfd file = { .fd = fd, .events = POLLIN };
+	struct pollfd file = { .fd = fd, .events = POLLIN | POLLRDNORM };
 
 	return poll(&file, 1, 0) < 0 ? -errno : file.revents;
 }
@@ -609,7 +609,7 @@ TEST_F(bad_recovery, function_reset_interrupts_hung_reset)
 	pthread_t thread;
 	void *ret;
 
-	EXPECT_EQ(POLLIN, polled(self->bad.ctrl.fd));
+	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->bad.ctrl.fd));
 	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
@@ -619,7 +619,7 @@ TEST_F(bad_recovery, function_reset_interrupts_hung_reset)
 	pthread_join(thread, &ret);
 	EXPECT_EQ(0, (intptr_t)ret);
 	EXPECT_LT(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
-	EXPECT_EQ(POLLIN, polled(self->bad.ctrl.fd));
+	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->bad.ctrl.fd));
 	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RESETS));
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_run(&self->qp, &flush, NP_TIMEOUT_MS));

@@ -92,6 +92,20 @@ TEST_F(export, cq_can_be_pinned)
 	check_pin(_metadata, self->test, &self->part);
 }
 
+TEST_F(export, rings_are_not_dumped)
+{
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_SQ, 0));
+	EXPECT_TRUE(np_mapping_has(self->part.map, "de dd"));
+	EXPECT_FALSE(np_mapping_has(self->part.map, "io"));
+}
+
+TEST_F(export, files_end_with_exec)
+{
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_CQ, 0));
+	EXPECT_EQ(FD_CLOEXEC, fcntl(self->part.fd, F_GETFD));
+	EXPECT_EQ(FD_CLOEXEC, fcntl(self->create.qp_fd, F_GETFD));
+}
+
 /* Pinned pages may outlive the queue pair; they must not be reused then. */
 TEST_F(export, pinned_ring_outlives_queue_pair)
 {
@@ -121,6 +135,7 @@ TEST_F(export, doorbell_maps_without_fault)
 	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_WALK, &walk));
 	EXPECT_EQ(DOORBELL_FOUND, walk.found);
 	EXPECT_EQ(self->part.size / NP_PAGE, walk.present);
+	EXPECT_TRUE(np_mapping_has(self->part.map, "io pf dc de dd"));
 
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource", self->ctrl.address);
 	ASSERT_EQ(0, np_read_file(path, line, sizeof(line)));

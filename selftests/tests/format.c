@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -26,6 +27,9 @@
 #define BYTES		4096U
 #define THREADS		40
 #define WHERE		NP_AREA(2)
+/* Of one page each: 32 MiB of pages, more than other processes free meanwhile. */
+#define DISCARDS	8192
+#define PATH		96
 
 #define NS_ATTACH	0
 #define NS_DETACH	1
@@ -549,6 +553,41 @@ TEST_F(format, long_discard_deallocates)
 	EXPECT_EQ(0, memcmp(self->bytes, zeroes, BYTES));
 	close(disk);
 	np_ctrl_close(&other);
+}
+
+static int64_t free_pages(void)
+{
+	struct sysinfo info;
+
+	return sysinfo(&info) ? -errno : (int64_t)(info.freeram * info.mem_unit / NP_PAGE);
+}
+
+static void queue_attribute(const struct np_ctrl *ctrl, const char *name, char path[PATH])
+{
+	snprintf(path, PATH, "/sys/block/nvmep%dn1/queue/%s", ctrl->instance, name);
+}
+
+/* Each command has a page for its ranges. */
+TEST_F(format, ranges_of_discards_are_freed)
+{
+	uint64_t range[2] = { 0, (uint64_t)DISCARDS * BYTES };
+	char most[PATH], merges[PATH], limit[32];
+	int64_t before;
+
+	queue_attribute(&self->ctrl, "discard_max_bytes", most);
+	queue_attribute(&self->ctrl, "nomerges", merges);
+	ASSERT_LE(range[1], disk_bytes(self->disk));
+	ASSERT_EQ(0, np_read_file(most, limit, sizeof(limit)));
+	/* Only multiples of the granularity can be written. */
+	snprintf(limit, sizeof(limit), "%llu", strtoull(limit, NULL, 10) & ~0xfffffULL);
+	ASSERT_EQ(0, np_write_file(merges, "2"));
+	EXPECT_EQ(0, np_write_file(most, "4096"));
+	ASSERT_EQ(0, np_write_file("/proc/sys/vm/drop_caches", "3"));
+	before = free_pages();
+	EXPECT_EQ(0, np_ioctl(self->disk, BLKDISCARD, range));
+	EXPECT_GT(DISCARDS / 2, before - free_pages());
+	EXPECT_EQ(0, np_write_file(most, limit));
+	EXPECT_EQ(0, np_write_file(merges, "0"));
 }
 
 /* CAP.NSSRS is bit 36; QEMU's controller does not support a subsystem reset. */

@@ -628,7 +628,34 @@ TEST_F(mediated, refused_parameters)
 	EXPECT_EQ(-EINVAL, np_ioctl(self->qp.fd, NVME_PEER_WINDOW_INFO, &info));
 }
 
-/* A window or a buffer is removed again if its result cannot be copied out. */
+TEST_F(mediated, largest_parameters)
+{
+	struct nvme_peer_qp_create most = {
+		.size = sizeof(most), .mode = NVME_PEER_MODE_MEDIATED,
+		.sq_entries = self->ctrl.info.max_entries, .cq_entries = self->ctrl.info.max_entries,
+		.depth = NVME_PEER_MAX_DEPTH, .weight = NVME_PEER_MAX_WEIGHT, .timeout_ms = 120000,
+		.max_windows = NVME_PEER_MAX_WINDOWS, .max_buffers = NVME_PEER_MAX_BUFFERS,
+	};
+	struct nvme_peer_qp_create least = {
+		.size = sizeof(least), .mode = NVME_PEER_MODE_MEDIATED, .sq_entries = 2, .cq_entries = 2,
+		.depth = 1, .weight = 1, .timeout_ms = 100, .max_windows = 1, .max_buffers = 1,
+	};
+	struct nvme_peer_qp_limits limits = { .size = sizeof(limits) };
+
+	if (most.cq_entries > NVME_PEER_MAX_MEDIATED_ENTRIES)
+		most.sq_entries = most.cq_entries = NVME_PEER_MAX_MEDIATED_ENTRIES;
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &most));
+	ASSERT_EQ(0, np_ioctl(most.qp_fd, NVME_PEER_QP_LIMITS, &limits));
+	EXPECT_EQ(NVME_PEER_MAX_DEPTH, limits.depth);
+	EXPECT_EQ(NVME_PEER_MAX_WEIGHT, limits.weight);
+	EXPECT_EQ(120000, limits.timeout_ms);
+	close(most.qp_fd);
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &least));
+	ASSERT_EQ(0, np_ioctl(least.qp_fd, NVME_PEER_QP_LIMITS, &limits));
+	EXPECT_EQ(1, limits.depth);
+	close(least.qp_fd);
+}
+
 /* A call with its structure in memory that it cannot write. */
 static int call_read_only(int fd, unsigned long number, const void *request, size_t size)
 {
@@ -643,6 +670,7 @@ static int call_read_only(int fd, unsigned long number, const void *request, siz
 	return ret;
 }
 
+/* A window or a buffer is removed again if its result cannot be copied out. */
 TEST_F(mediated, copy_out_failure_is_undone)
 {
 	struct nvme_peer_window_info info = { .size = sizeof(info), .id = self->whole };

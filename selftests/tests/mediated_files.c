@@ -1163,6 +1163,21 @@ TEST_F(files, extents_are_those_of_the_file)
 	close(some.pin_fd);
 }
 
+TEST_F(files, adjacent_blocks_are_one_extent)
+{
+	struct nvme_peer_extents extents = { .size = sizeof(extents) };
+
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	self->other = open(OTHER, O_RDWR);
+	ASSERT_EQ(1, np_count_extents(self->other));
+	extents.fd = self->other;
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_EXTENTS, &extents));
+	EXPECT_EQ(FD_CLOEXEC, fcntl(extents.pin_fd, F_GETFD));
+	EXPECT_EQ(1, extents.count);
+	EXPECT_EQ(LENGTH / NP_BLOCK, extents.blocks);
+	close(extents.pin_fd);
+}
+
 TEST_F(files, extents_pin_the_file)
 {
 	struct nvme_peer_extents extents = { 0 };

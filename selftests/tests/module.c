@@ -10,6 +10,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -99,6 +101,31 @@ TEST_F_TIMEOUT(module, unload_unbinds_controllers, 120)
 	}
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
 	EXPECT_EQ(0, info.generation);
+}
+
+/* Its name, with kworker/R- before it on newer kernels. */
+static bool has_rescuer(const char *workqueue)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "cat /proc/[0-9]*/comm 2>/dev/null | grep -qxE '(kworker/R-)?%s'", workqueue);
+	return !system(command);
+}
+
+/* Writeback waits for their works, and memory for writeback. */
+TEST_F(module, workqueues_have_rescuers)
+{
+	static const char workqueues[][16] = {
+		"nvmep", "nvmep-reset", "nvmep-recovery", "nvmep-tenant", "nvmep-mediate",
+		"nvmep-health", "nvmep-requeue", "nvmep-flush",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(workqueues) / sizeof(workqueues[0]); i++)
+		EXPECT_TRUE(has_rescuer(workqueues[i])) {
+			TH_LOG("%s", workqueues[i]);
+		}
 }
 
 /* Parameters that are set at load time only. */

@@ -112,6 +112,28 @@ int np_read_file(const char *path, char *text, size_t size)
 	return got < 0 ? (int)got : 0;
 }
 
+bool np_mapping_has(const void *address, const char *flags)
+{
+	FILE *maps = fopen("/proc/self/smaps", "re");
+	unsigned long first, end;
+	char line[256], flag[4];
+	bool found = false, all = false;
+	int next;
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+			found = first == (uintptr_t)address;
+		if (!found || strncmp(line, "VmFlags:", 8))
+			continue;
+		for (all = true; sscanf(flags, "%3s%n", flag, &next) == 1; flags += next)
+			all = all && strstr(line + 8, flag);
+		break;
+	}
+	if (maps)
+		fclose(maps);
+	return all;
+}
+
 int np_function_address(const char *name, char address[16])
 {
 	char path[64];

@@ -452,6 +452,9 @@ int np_reader_stop(struct np_reader *reader);
 /* Wait for a read that starts after the call: 0, the thread's error, or -ETIMEDOUT. */
 int np_reader_wait_read(struct np_reader *reader);
 
+/* Does the mapping that begins at @address have all of @flags, as VmFlags of smaps names them? */
+bool np_mapping_has(const void *address, const char *flags);
+
 /*
  * Returns the result of @call, or -EFAULT if it raises SIGBUS or SIGSEGV, which leaves
  * @call at that instruction.
