@@ -16,7 +16,7 @@ SOURCES by an operator:
     swap      exchanges two neighbouring arguments of a call that have the same type
     return    replaces a statement by a return, of the value for success
 
-Operators take turns, and each takes its places in an order that SEED and the text of the place
+A change that a rule of RULES says to be equivalent is left out. Operators take turns, and each takes its places in an order that SEED and the text of the place
 determine: a change of one function leaves the rules of the others as they are.
 
 REACH are files of the tests that reach a function, fastest first, in lines of two forms:
@@ -29,10 +29,12 @@ A rule has those tests and the tests that rules of the list RULES name for the f
 none, those that the list names for functions of the file, but no unit tests: these compile only what
 REACH names. PLAN has the tests that can run, in lines "TEST MILLISECONDS": a rule has such tests and
 unit tests, and as many of them as take 150 seconds together, fastest first. With PLAN "-" a rule has the
-first six, with an empty one unit tests only. What has no tests is left out. Numbers of places and of
+first six, with an empty one unit tests only. A shifted boundary also has the fastest of its tests on the debug
+kernel, which sees an access beyond the end. What has no tests is left out. Numbers of places and of
 functions without tests are written to standard error.
 """
 import hashlib
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -47,6 +49,8 @@ BITS = re.compile(r'(0x[0-9a-fA-F]+)([uUlL]*)')
 DECLARATION = re.compile(r'(?:const|static|struct|enum|union|unsigned) |\w+ (?:\* )*[A-Za-z_]\w* (?:[=;,[]|__free)')
 SUCCESS = {'void': 'return;', 'bool': 'return false;'}
 MOST_TESTS, MOST_TIME = 6, 150000
+# Of those that run again in a cell that is several times as slow.
+DEBUG_CELL, DEBUG_TIME = 'debug/on/root', 30000
 # Their first two arguments may be exchanged.
 SYMMETRIC = ('nvmep_rings_overlap', 'nvmep_identifiers_clash')
 
@@ -227,12 +231,21 @@ class Reach:
         if self.times is None:
             return tests[:MOST_TESTS]
         units = [test for test in tests if test.endswith(' unit')]
+        return units + self.fastest([test.split()[0] for test in tests if test not in units], MOST_TIME)
+
+    def fastest(self, tests, most):
         chosen, time = {}, 0
-        for test in (test.split()[0] for test in tests if test not in units):
-            if test in self.times and test not in chosen and (not chosen or time + self.times[test] <= MOST_TIME):
+        for test in tests:
+            if test in self.times and test not in chosen and (not chosen or time + self.times[test] <= most):
                 chosen[test] = self.times[test]
                 time += self.times[test]
-        return units + sorted(chosen, key=chosen.get)
+        return sorted(chosen, key=chosen.get)
+
+    def again(self, tests):
+        if not self.times:
+            return []
+        names = sorted((test for test in tests if test in self.times), key=self.times.get)
+        return ['%s %s' % (test, DEBUG_CELL) for test in self.fastest(names, DEBUG_TIME)]
 
 
 def places_of(functions, reach, seed):
@@ -245,10 +258,35 @@ def places_of(functions, reach, seed):
                 if not tests:
                     untested.add((function.name, function.file))
                     continue
+                if operator == 'boundary':
+                    tests = tests + reach.again(tests)
                 text = ' '.join((seed, function.name, function.file, change, function.text(token, token + 3)))
                 key = hashlib.sha256(text.encode()).hexdigest()
                 found[operator].append((key, function, tests, change))
     return {operator: sorted(places, key=lambda place: place[0]) for operator, places in found.items()}, untested
+
+
+def changed(rule, sources):
+    """The file that a rule changes, and its tokens then."""
+    file, (begin, end, new) = rule.edit(sources)
+    text = sources.files[file].text
+    return file, mutate.Source(text[:begin] + new + text[end:]).tokens
+
+
+def equivalent_in(rules, sources):
+    found = {}
+    for rule in mutate.read_rules(rules):
+        if rule.equivalent:
+            found.setdefault(rule.function, []).append(changed(rule, sources))
+    return found
+
+
+def is_known(equivalent, function, change, sources):
+    if function.name not in equivalent:
+        return False
+    rule = mutate.Rule('')
+    rule.parse('%s in %s: %s' % (function.name, function.file, change))
+    return changed(rule, sources) in equivalent[function.name]
 
 
 def main(directory, rules, count, seed, plan, *reach):
@@ -263,7 +301,9 @@ def main(directory, rules, count, seed, plan, *reach):
     longest = max(map(len, places.values()))
     drawn = [(operator, places[operator][turn]) for turn in range(longest) for operator in OPERATORS
              if turn < len(places[operator])]
-    for number, (operator, (_, function, tests, change)) in enumerate(drawn[:int(count)], 1):
+    equivalent = equivalent_in(rules, sources)
+    drawn = (place for place in drawn if not is_known(equivalent, place[1][1], place[1][3], sources))
+    for number, (operator, (_, function, tests, change)) in enumerate(itertools.islice(drawn, int(count)), 1):
         print('g%d: %s of %s in %s, seed %s\n\t%s in %s [%s]: %s' % (
             number, operator.replace('early_', ''), function.name, function.file, seed,
             function.name, function.file, ', '.join(tests), change))

@@ -31,7 +31,6 @@ rules_split() {
 	rules_mutate split "$@"
 }
 
-# rules_guest_tests: names of all tests that run in guests
 # rules_sample WORK COUNT FILE...: COUNT of the rules, chosen by the contents of FILE..., and all that do
 # not fit.
 rules_sample() {
@@ -55,6 +54,7 @@ rules_wanted() {
 	}' "$work"/*/name | sort -n
 }
 
+# rules_guest_tests: names of all tests that run in guests
 rules_guest_tests() {
 	"$np_source/selftests/run" --list | awk 'NR > 1 && !/without a guest/ { print $1 }'
 }

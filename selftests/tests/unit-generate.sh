@@ -65,6 +65,13 @@ tests_of() {
 	generate 100 1 "$work/times" "$work/reach" | awk -v change="$1" 'index($0, change) { gsub(/.*\[|\].*/, ""); print; exit }'
 }
 
+# without_equivalent: what is not made if a rule says that it is equivalent
+without_equivalent() {
+	printf '%s\n' 'same: a rule' '	small: text a < b => a <= b' '	~ the caller never has both' >>"$work/rules"
+	comm -23 <(sort <<<"$expected") <(changes 1)
+	sed -i 3,5d "$work/rules"
+}
+
 # of_clamp [REACH]: the tests of clamp(), for which no rule by hand names one
 of_clamp() {
 	generate 100 1 - "$@" | grep -P '^\tclamp' | sed 's/.*\[//; s/\].*//' | sort -u
@@ -96,6 +103,9 @@ ktap_is "another seed has another order of the same places" "$(changes 2)" "$(ch
 ktap_check "another seed is another sample" test "$(generate 5 1)" != "$(generate 5 2 | sed 's/seed 2/seed 1/')"
 ktap_is "a place has its tests, fastest first, for 150 seconds" "$(tests_of 'if #1')" "quick, named"
 ktap_is "a later line has its own" "$(tests_of ': call #2')" "late, named"
+ktap_is "a boundary has those of 30 seconds on the debug kernel as well" "$(tests_of 'token <')" \
+	"quick, named, quick debug/on/root, named debug/on/root"
+ktap_is "an equivalent change is left out" "$(without_equivalent)" "boundary: token < #1 => <="
 ktap_check "a change of a function leaves the rules of others" other_function_keeps
 echo 'by-hand: a rule
 	small [named, compiled unit]: drop clamp' >"$work/rules"
