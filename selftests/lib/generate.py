@@ -16,8 +16,9 @@ SOURCES by an operator:
     swap      exchanges two neighbouring arguments of a call that have the same type
     return    replaces a statement by a return, of the value for success
 
-A change that a rule of RULES says to be equivalent is left out. Operators take turns, and each takes its places in an order that SEED and the text of the place
-determine: a change of one function leaves the rules of the others as they are.
+Operators take turns, and each takes its places in an order that SEED and the text of the place
+determine: a change of one function leaves the rules of the others as they are. A change that a rule of
+RULES says to be equivalent is left out.
 
 REACH are files of the tests that reach a function, fastest first, in lines of two forms:
 
@@ -29,9 +30,9 @@ A rule has those tests and the tests that rules of the list RULES name for the f
 none, those that the list names for functions of the file, but no unit tests: these compile only what
 REACH names. PLAN has the tests that can run, in lines "TEST MILLISECONDS": a rule has such tests and
 unit tests, and as many of them as take 150 seconds together, fastest first. With PLAN "-" a rule has the
-first six, with an empty one unit tests only. A shifted boundary also has the fastest of its tests on the debug
-kernel, which sees an access beyond the end. What has no tests is left out. Numbers of places and of
-functions without tests are written to standard error.
+first six, with an empty one unit tests only. A shifted boundary also has the fastest of its tests on the
+debug kernel, which sees an access beyond the end. What has no tests is left out. Numbers of places and
+of functions without tests are written to standard error.
 """
 import hashlib
 import itertools
@@ -231,9 +232,10 @@ class Reach:
         if self.times is None:
             return tests[:MOST_TESTS]
         units = [test for test in tests if test.endswith(' unit')]
-        return units + self.fastest([test.split()[0] for test in tests if test not in units], MOST_TIME)
+        return units + self.within(MOST_TIME, [test.split()[0] for test in tests if test not in units])
 
-    def fastest(self, tests, most):
+    def within(self, most, tests):
+        """The first, and of the next ones those that take no longer together; fastest first."""
         chosen, time = {}, 0
         for test in tests:
             if test in self.times and test not in chosen and (not chosen or time + self.times[test] <= most):
@@ -242,10 +244,11 @@ class Reach:
         return sorted(chosen, key=chosen.get)
 
     def again(self, tests):
+        """Those of a place that run on the debug kernel too."""
         if not self.times:
             return []
         names = sorted((test for test in tests if test in self.times), key=self.times.get)
-        return ['%s %s' % (test, DEBUG_CELL) for test in self.fastest(names, DEBUG_TIME)]
+        return ['%s %s' % (test, DEBUG_CELL) for test in self.within(DEBUG_TIME, names)]
 
 
 def places_of(functions, reach, seed):
