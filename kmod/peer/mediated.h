@@ -530,6 +530,15 @@ struct nvmep_mediator {
 	struct work_struct work;
 };
 
+#define nvmep_for_each_shared(shared_, mediator_) \
+	for ((shared_) = (mediator_)->shared; \
+	     (shared_) < (mediator_)->shared + NVMEP_SHARED; (shared_)++)
+
+#define nvmep_for_each_slot(slot_, shared_) \
+	for ((slot_) = (shared_)->slots; \
+	     (slot_) < (shared_)->slots + ARRAY_SIZE((shared_)->slots); \
+	     (slot_)++)
+
 /* account.c */
 void nvmep_readers_init(struct nvmep_readers *readers);
 void nvmep_readers_free(struct nvmep_readers *readers);

@@ -74,8 +74,7 @@ nvmep_mediator_pick(struct nvmep_mediator *mediator)
 
 	if (mediator->bytes >= NVMEP_SHARED_BYTES)
 		return NULL;
-	for (shared = mediator->shared;
-	     shared < mediator->shared + NVMEP_SHARED; shared++)
+	nvmep_for_each_shared(shared, mediator)
 		if (shared->live && !shared->stuck)
 			return shared->in_flight <
 			       nvmep_shared_slots(mediator) ? shared : NULL;
@@ -211,15 +210,15 @@ static void nvmep_shared_ring(struct nvmep_mediator *mediator,
 static void nvmep_mediator_ring(struct nvmep_mediator *mediator)
 {
 	struct nvmep_ctrl *ctrl = mediator->ctrl;
-	unsigned int i;
+	struct nvmep_shared *shared;
 
 	lockdep_assert_held(&mediator->lock);
 
 	spin_lock(&ctrl->relay_lock);
 	if (ctrl->relay_open &&
 	    nvmep_ctrl_generation(ctrl) == mediator->generation)
-		for (i = 0; i < NVMEP_SHARED; i++)
-			nvmep_shared_ring(mediator, &mediator->shared[i]);
+		nvmep_for_each_shared(shared, mediator)
+			nvmep_shared_ring(mediator, shared);
 	spin_unlock(&ctrl->relay_lock);
 }
 
@@ -227,8 +226,7 @@ static bool nvmep_mediator_must_ring(const struct nvmep_mediator *mediator)
 {
 	const struct nvmep_shared *shared;
 
-	for (shared = mediator->shared;
-	     shared < mediator->shared + NVMEP_SHARED; shared++)
+	nvmep_for_each_shared(shared, mediator)
 		if (shared->live && (shared->cq_rung != shared->cq_head ||
 				     shared->sq_rung != shared->sq_tail))
 			return true;
@@ -664,8 +662,7 @@ static void nvmep_shared_lose(struct nvmep_shared *shared)
 	WRITE_ONCE(shared->live, false);
 	WRITE_ONCE(shared->stuck, false);
 	shared->in_flight = 0;
-	for (slot = shared->slots;
-	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++)
+	nvmep_for_each_slot(slot, shared)
 		if (slot->command)
 			nvmep_slot_lose(slot);
 }
@@ -714,8 +711,8 @@ static void nvmep_mediator_lose(struct nvmep_mediator *mediator)
 {
 	struct nvmep_tenant_command *command;
 	struct nvmep_flushes *flushes;
+	struct nvmep_shared *shared;
 	struct nvmep_qp *qp, *next;
-	unsigned int i;
 
 	lockdep_assert_held(&mediator->lock);
 
@@ -729,8 +726,8 @@ static void nvmep_mediator_lose(struct nvmep_mediator *mediator)
 		list_del_init(&qp->relay.node);
 	nvmep_mediator_lose_unsent(mediator);
 	nvmep_mediator_lose_cached(mediator, NULL);
-	for (i = 0; i < NVMEP_SHARED; i++)
-		nvmep_shared_lose(&mediator->shared[i]);
+	nvmep_for_each_shared(shared, mediator)
+		nvmep_shared_lose(shared);
 	list_for_each_entry(flushes, &mediator->flushes, node) {
 		flushes->busy = false;
 		nvmep_commands_lose(&flushes->issued);
@@ -831,8 +828,7 @@ static struct nvmep_shared_slot *nvmep_shared_overdue(struct nvmep_shared *share
 {
 	struct nvmep_shared_slot *slot;
 
-	for (slot = shared->slots;
-	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++)
+	nvmep_for_each_slot(slot, shared)
 		if (nvmep_slot_overdue(slot))
 			return slot;
 	return NULL;
@@ -861,37 +857,35 @@ static void nvmep_shared_defer_timeouts(struct nvmep_shared *shared)
 {
 	struct nvmep_shared_slot *slot;
 
-	for (slot = shared->slots;
-	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++)
+	nvmep_for_each_slot(slot, shared)
 		slot->deadline = jiffies + slot->timeout;
 }
 
 static void nvmep_mediator_check_timeouts(struct nvmep_mediator *mediator)
 {
 	bool deferred = nvmep_timeout_deferred(mediator->ctrl);
-	unsigned int i;
+	struct nvmep_shared *shared;
 
 	lockdep_assert_held(&mediator->lock);
 
 	if (!mediator->in_flight || time_before(jiffies, mediator->check))
 		return;
 	mediator->check = jiffies + NVMEP_CHECK_INTERVAL;
-	for (i = 0; i < NVMEP_SHARED; i++)
+	nvmep_for_each_shared(shared, mediator)
 		if (deferred)
-			nvmep_shared_defer_timeouts(&mediator->shared[i]);
+			nvmep_shared_defer_timeouts(shared);
 		else
-			nvmep_shared_check_timeout(mediator,
-						   &mediator->shared[i]);
+			nvmep_shared_check_timeout(mediator, shared);
 }
 
-/* The next overdue command after @index, or 0xffff. */
-static u16 nvmep_shared_next_overdue(struct nvmep_mediator *mediator,
+/* The identifier of the first overdue command from @index on, or -ENOENT. */
+static int nvmep_shared_next_overdue(struct nvmep_mediator *mediator,
 				     struct nvmep_shared *shared, u16 index)
 {
-	u16 cid = 0xffff;
+	int cid = -ENOENT;
 
 	spin_lock(&mediator->lock);
-	for (; index < nvmep_shared_slots(mediator) && cid == 0xffff; index++)
+	for (; index < nvmep_shared_slots(mediator) && cid < 0; index++)
 		if (nvmep_slot_overdue(&shared->slots[index]))
 			cid = shared->slots[index].cid;
 	spin_unlock(&mediator->lock);
@@ -924,16 +918,17 @@ static bool nvmep_shared_abort_overdue(struct nvmep_mediator *mediator,
 				       struct nvmep_shared *shared)
 {
 	unsigned int waited;
-	u16 cid, index = 0;
+	u16 index = 0;
+	int cid;
 
-	for (; (cid = nvmep_shared_next_overdue(mediator, shared, index)) !=
-	       0xffff; index = cid % NVMEP_CID_USE + 1)
+	for (; (cid = nvmep_shared_next_overdue(mediator, shared, index)) >= 0;
+	     index = cid % NVMEP_CID_USE + 1)
 		if (!nvmep_shared_abort(mediator, shared, cid))
 			break;
 	for (waited = 0; waited < NVMEP_ABORT_WAIT_MS;
 	     waited += NVMEP_ABORT_POLL_MS) {
 		nvmep_mediator_poll(mediator);
-		if (nvmep_shared_next_overdue(mediator, shared, 0) == 0xffff)
+		if (nvmep_shared_next_overdue(mediator, shared, 0) < 0)
 			return true;
 		msleep(NVMEP_ABORT_POLL_MS);
 	}
@@ -952,8 +947,7 @@ static void nvmep_shared_end_all(struct nvmep_mediator *mediator,
 	spin_lock(&mediator->lock);
 	if (nvmep_mediator_check(mediator)) {
 		nvmep_shared_reap(mediator, shared);
-		for (slot = shared->slots;
-		     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++)
+		nvmep_for_each_slot(slot, shared)
 			if (slot->command)
 				nvmep_shared_slot_done(mediator, shared, slot,
 						       NVME_SC_ABORT_QUEUE);
@@ -1043,8 +1037,12 @@ static void nvmep_shared_recover(struct nvmep_mediator *mediator,
 
 static bool nvmep_mediator_stuck(const struct nvmep_mediator *mediator)
 {
-	return READ_ONCE(mediator->shared[0].stuck) ||
-	       READ_ONCE(mediator->shared[1].stuck);
+	const struct nvmep_shared *shared;
+
+	nvmep_for_each_shared(shared, mediator)
+		if (READ_ONCE(shared->stuck))
+			return true;
+	return false;
 }
 
 /* With nvmep_mediator_leave() it is serialized by the mutex. */
@@ -1052,15 +1050,15 @@ static void nvmep_mediator_work(struct work_struct *work)
 {
 	struct nvmep_mediator *mediator =
 		container_of(work, struct nvmep_mediator, work);
-	unsigned int i;
+	struct nvmep_shared *shared;
 
 	/* The mutex is held over allocations. */
 	if (!nvmep_mediator_stuck(mediator))
 		return;
 	mutex_lock(&mediator->mutex);
-	for (i = 0; i < NVMEP_SHARED; i++)
-		if (READ_ONCE(mediator->shared[i].stuck))
-			nvmep_shared_recover(mediator, &mediator->shared[i]);
+	nvmep_for_each_shared(shared, mediator)
+		if (READ_ONCE(shared->stuck))
+			nvmep_shared_recover(mediator, shared);
 	mutex_unlock(&mediator->mutex);
 }
 
@@ -1635,13 +1633,13 @@ static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediato
 /* Returns NVMEP_RELAY_CLOSED unless commands have completed. */
 static enum nvmep_relay_seen nvmep_mediator_reap(struct nvmep_mediator *mediator)
 {
-	unsigned int i;
+	struct nvmep_shared *shared;
 
 	lockdep_assert_held(&mediator->lock);
 
-	for (i = 0; i < NVMEP_SHARED; i++)
-		if (mediator->shared[i].live)
-			nvmep_shared_reap(mediator, &mediator->shared[i]);
+	nvmep_for_each_shared(shared, mediator)
+		if (shared->live)
+			nvmep_shared_reap(mediator, shared);
 	nvmep_mediator_check_timeouts(mediator);
 	return nvmep_mediator_publish(mediator);
 }
@@ -1829,8 +1827,7 @@ static void nvmep_shared_free(struct nvmep_mediator *mediator,
 	if (shared->cq)
 		dma_free_coherent(ctrl->dev, entries * sizeof(*shared->cq),
 				  shared->cq, shared->cq_dma);
-	for (slot = shared->slots;
-	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++)
+	nvmep_for_each_slot(slot, shared)
 		if (slot->list)
 			dma_pool_free(ctrl->prp_pool, slot->list,
 				      slot->list_dma);
@@ -1877,26 +1874,29 @@ static int nvmep_shared_alloc(struct nvmep_mediator *mediator,
 
 static void nvmep_mediator_free_shared(struct nvmep_mediator *mediator)
 {
-	unsigned int i;
+	struct nvmep_shared *shared;
 
 	lockdep_assert_held(&mediator->mutex);
 
-	for (i = 0; i < NVMEP_SHARED; i++)
-		nvmep_shared_free(mediator, &mediator->shared[i]);
+	nvmep_for_each_shared(shared, mediator)
+		nvmep_shared_free(mediator, shared);
 }
 
 static int nvmep_mediator_alloc_shared(struct nvmep_mediator *mediator)
 {
-	unsigned int i;
-	int err = 0;
+	struct nvmep_shared *shared;
+	int err;
 
 	lockdep_assert_held(&mediator->mutex);
 
-	for (i = 0; i < NVMEP_SHARED && !err; i++)
-		err = nvmep_shared_alloc(mediator, &mediator->shared[i]);
-	if (err)
-		nvmep_mediator_free_shared(mediator);
-	return err;
+	nvmep_for_each_shared(shared, mediator) {
+		err = nvmep_shared_alloc(mediator, shared);
+		if (err) {
+			nvmep_mediator_free_shared(mediator);
+			return err;
+		}
+	}
+	return 0;
 }
 
 static struct nvmep_mediator *
@@ -1992,17 +1992,16 @@ int nvmep_mediator_join(struct nvmep_tenant *tenant)
 static void nvmep_mediator_delete_shared(struct nvmep_mediator *mediator)
 {
 	u32 generation = mediator->generation;
-	unsigned int i;
+	struct nvmep_shared *shared;
 	bool exists;
 
 	lockdep_assert_held(&mediator->mutex);
 
-	for (i = 0; i < NVMEP_SHARED; i++) {
-		exists = READ_ONCE(mediator->shared[i].live);
-		nvmep_shared_set_live(mediator, &mediator->shared[i], false);
+	nvmep_for_each_shared(shared, mediator) {
+		exists = READ_ONCE(shared->live);
+		nvmep_shared_set_live(mediator, shared, false);
 		if (exists)
-			nvmep_queue_pair_delete(mediator->ctrl,
-						mediator->shared[i].qid,
+			nvmep_queue_pair_delete(mediator->ctrl, shared->qid,
 						generation);
 	}
 	spin_lock(&mediator->lock);
@@ -2034,18 +2033,21 @@ void nvmep_mediator_leave(struct nvmep_tenant *tenant)
 static int nvmep_mediator_create_shared(struct nvmep_mediator *mediator,
 					u32 generation)
 {
-	unsigned int i;
-	int err = 0;
+	struct nvmep_shared *shared;
+	int err;
 
 	lockdep_assert_held(&mediator->mutex);
 
-	for (i = 0; i < NVMEP_SHARED && !err; i++)
-		err = nvmep_shared_create(mediator, &mediator->shared[i],
-					  generation, false);
-	/* Those that were created before the one that failed. */
-	for (; err && i > 1; i--)
-		nvmep_queue_pair_delete(mediator->ctrl,
-					mediator->shared[i - 2].qid,
+	nvmep_for_each_shared(shared, mediator) {
+		err = nvmep_shared_create(mediator, shared, generation, false);
+		if (err)
+			goto delete;
+	}
+	return 0;
+
+delete:
+	while (shared-- > mediator->shared)
+		nvmep_queue_pair_delete(mediator->ctrl, shared->qid,
 					generation);
 	return err;
 }
@@ -2053,13 +2055,13 @@ static int nvmep_mediator_create_shared(struct nvmep_mediator *mediator,
 static void nvmep_mediator_set_found(struct nvmep_mediator *mediator,
 				     u32 generation)
 {
-	unsigned int i;
+	struct nvmep_shared *shared;
 
 	spin_lock(&mediator->lock);
 	mediator->generation = generation;
 	mediator->lost = false;
-	for (i = 0; i < NVMEP_SHARED; i++)
-		mediator->shared[i].live = true;
+	nvmep_for_each_shared(shared, mediator)
+		shared->live = true;
 	spin_unlock(&mediator->lock);
 }
 
@@ -2083,18 +2085,19 @@ static int nvmep_mediator_find_running(struct nvmep_mediator *mediator,
 static int nvmep_mediator_renew_qids(struct nvmep_mediator *mediator)
 {
 	struct nvmep_shared *shared;
-	int err = 0;
+	int err;
 
 	lockdep_assert_held(&mediator->mutex);
 
-	for (shared = mediator->shared;
-	     shared < mediator->shared + NVMEP_SHARED && !err; shared++) {
+	nvmep_for_each_shared(shared, mediator) {
 		if (shared->qid && nvmep_qid_granted(mediator->ctrl, shared->qid))
 			continue;
 		nvmep_shared_free_qid(mediator, shared);
 		err = nvmep_shared_alloc_qid(mediator, shared);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 /**

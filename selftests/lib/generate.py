@@ -30,8 +30,9 @@ A rule has those tests and the tests that rules of the list RULES name for the f
 none, those that the list names for functions of the file, but no unit tests: these compile only what
 REACH names. PLAN has the tests that can run, in lines "TEST MILLISECONDS": a rule has such tests and
 unit tests, and as many of them as take 150 seconds together, fastest first. With PLAN "-" a rule has the
-first six, with an empty one unit tests only. A shifted boundary also has the fastest of its tests on the
-debug kernel, which sees an access beyond the end. What has no tests is left out. Numbers of places and
+first six, with an empty one unit tests only. A shifted boundary and a dropped call that frees also have
+the fastest of its tests on the debug kernel, which sees accesses beyond the end and, in another cell,
+leaks. What has no tests is left out. Numbers of places and
 of functions without tests are written to standard error.
 """
 import hashlib
@@ -50,8 +51,9 @@ BITS = re.compile(r'(0x[0-9a-fA-F]+)([uUlL]*)')
 DECLARATION = re.compile(r'(?:const|static|struct|enum|union|unsigned) |\w+ (?:\* )*[A-Za-z_]\w* (?:[=;,[]|__free)')
 SUCCESS = {'void': 'return;', 'bool': 'return false;'}
 MOST_TESTS, MOST_TIME = 6, 150000
+FREES = re.compile(r'\w*(free|put)(_\w+)?')
 # Of those that run again in a cell that is several times as slow.
-DEBUG_CELL, DEBUG_TIME = 'debug/on/root', 30000
+DEBUG_CELL, LEAKS_CELL, DEBUG_TIME = 'debug/on/root', 'debug/off/root', 30000
 # Their first two arguments may be exchanged.
 SYMMETRIC = ('nvmep_rings_overlap', 'nvmep_identifiers_clash')
 
@@ -243,12 +245,12 @@ class Reach:
                 time += self.times[test]
         return sorted(chosen, key=chosen.get)
 
-    def again(self, tests):
-        """Those of a place that run on the debug kernel too."""
+    def again(self, tests, cell):
+        """Those of a place that run in a cell of the debug kernel too."""
         if not self.times:
             return []
         names = sorted((test for test in tests if test in self.times), key=self.times.get)
-        return ['%s %s' % (test, DEBUG_CELL) for test in self.within(DEBUG_TIME, names)]
+        return ['%s %s' % (test, cell) for test in self.within(DEBUG_TIME, names)]
 
 
 def places_of(functions, reach, seed):
@@ -262,7 +264,9 @@ def places_of(functions, reach, seed):
                     untested.add((function.name, function.file))
                     continue
                 if operator == 'boundary':
-                    tests = tests + reach.again(tests)
+                    tests = tests + reach.again(tests, DEBUG_CELL)
+                if operator == 'drop' and FREES.fullmatch(function.tokens[token]):
+                    tests = tests + reach.again(tests, LEAKS_CELL)
                 text = ' '.join((seed, function.name, function.file, change, function.text(token, token + 3)))
                 key = hashlib.sha256(text.encode()).hexdigest()
                 found[operator].append((key, function, tests, change))

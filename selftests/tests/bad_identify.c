@@ -1508,7 +1508,7 @@ TEST_F(bad_identify, unprivileged_commands_follow_effects_log)
 
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_LPA, 1U << 1, 1));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EFFECTS(NVMEPEER_OP_READ),
-				NP_EFFECT_SUPPORTED));
+				NP_EFFECT_SUPPORTED | NP_EFFECTS_SCOPE));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EFFECTS(NVMEPEER_OP_WRITE_ZEROES),
 				NP_EFFECT_SUPPORTED | NP_EFFECT_NS_CAPABILITY));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EFFECTS(NVME_IO_VENDOR), NP_EFFECT_SUPPORTED));

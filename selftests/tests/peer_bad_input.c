@@ -426,6 +426,12 @@ TEST_F(bad_input, reserved_fields_of_qp_create)
 	create = good_create();
 	create.reserved = 1U << 31;
 	EXPECT_EQ(-EINVAL, try_create(self->ctrl.fd, &create));
+	create = good_create();
+	create.reserved1 = 1;
+	EXPECT_EQ(-EINVAL, try_create(self->ctrl.fd, &create));
+	create = good_create();
+	create.reserved2 = 1;
+	EXPECT_EQ(-EINVAL, try_create(self->ctrl.fd, &create));
 	EXPECT_EQ(-EINVAL, np_ioctl(self->qp.qp_fd, NVME_PEER_QP_EXPORT, &out));
 }
 

@@ -26,6 +26,7 @@ bool small(struct thing *thing, int a, int b)
 		return false;
 	thing->mask = mask & 0xff0;
 	clamp(a, b);
+	kfree(thing);
 	pr_info("done\n");
 	return a >= b;
 }
@@ -51,6 +52,7 @@ bit: token 0xff0 #1 => 0xfe0
 drop: drop #2
 drop: drop #3
 drop: drop #4
+drop: drop #5
 flag: text FIRST | #1 => 
 flag: text | SECOND #1 => 
 negate: if #1 => !(a < b && thing)
@@ -59,6 +61,7 @@ operand: operand #1
 operand: operand #2
 return: statement #3 => { return false; }
 return: statement #4 => { return false; }
+return: statement #5 => { return false; }
 swap: call #2 => clamp(b, a)'
 
 tests_of() {
@@ -105,6 +108,8 @@ ktap_is "a place has its tests, fastest first, for 150 seconds" "$(tests_of 'if 
 ktap_is "a later line has its own" "$(tests_of ': call #2')" "late, named"
 ktap_is "a boundary has those of 30 seconds on the debug kernel as well" "$(tests_of 'token <')" \
 	"quick, named, quick debug/on/root, named debug/on/root"
+ktap_is "a dropped kfree() has them in the cell that finds leaks" "$(tests_of 'drop #5')" \
+	"late, named, late debug/off/root, named debug/off/root"
 ktap_is "an equivalent change is left out" "$(without_equivalent)" "boundary: token < #1 => <="
 ktap_check "a change of a function leaves the rules of others" other_function_keeps
 echo 'by-hand: a rule
