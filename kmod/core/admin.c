@@ -210,7 +210,7 @@ int nvmep_identify(struct nvmep_ctrl *ctrl, u8 cns, u32 nsid, void *buffer)
  * @page: log page identifier
  * @csi: command set, for a page that each has
  * @buffer: for the page
- * @length: bytes to read, a multiple of 4
+ * @length: bytes to read, a multiple of 4, at most 256 KiB
  *
  * Return: as nvmep_admin_execute().
  */
@@ -221,8 +221,7 @@ int nvmep_get_log(struct nvmep_ctrl *ctrl, u8 page, u8 csi, void *buffer,
 	struct nvmep_admin_command command = {
 		.sqe.common.opcode = nvme_admin_get_log_page,
 		.sqe.common.nsid = cpu_to_le32(NVME_NSID_ALL),
-		.sqe.common.cdw10 = cpu_to_le32(page | (dwords & 0xffff) << 16),
-		.sqe.common.cdw11 = cpu_to_le32(dwords >> 16),
+		.sqe.common.cdw10 = cpu_to_le32(page | dwords << 16),
 		.sqe.common.cdw14 = cpu_to_le32((u32)csi << 24),
 		.buffer = buffer,
 		.length = length,

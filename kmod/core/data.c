@@ -158,7 +158,7 @@ static blk_status_t nvmep_add_segment(struct nvmep_filler *filler,
 				      phys_addr_t address,
 				      const struct bio_vec *segment)
 {
-	if (filler->last && address == filler->end && lower_32_bits(address)) {
+	if (address == filler->end && lower_32_bits(address)) {
 		filler->last->length += segment->bv_len;
 	} else {
 		if (WARN_ON_ONCE(!filler->next))

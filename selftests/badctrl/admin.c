@@ -94,14 +94,15 @@ static void log_effects(struct bad *ctrl, uint8_t *log)
 	memcpy(log + sizeof(ctrl->effects), ctrl->effects, sizeof(ctrl->effects));
 }
 
-/* All other logs are empty. */
-static uint16_t get_log_page(struct bad *ctrl, const struct bad_command *command)
+/* All other logs are empty. The result is the Log Specific Identifier, which real controllers do not say. */
+static uint16_t get_log_page(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
 {
 	uint64_t dwords = (command->cdw10 >> 16 | (uint64_t)(command->cdw11 & 0xffff) << 16) + 1;
 	static uint8_t log[LOG_MAX];
 
 	if (dwords * 4 > LOG_MAX)
 		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
+	*result = command->cdw11 >> 16;
 	memset(log, 0, sizeof(log));
 	if ((command->cdw10 & 0xff) == NVME_LOG_HEALTH)
 		log_health(ctrl, log);
@@ -247,7 +248,7 @@ uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t
 	case NVME_ADMIN_CREATE_SQ:
 		return bad_create_sq(ctrl, command);
 	case NVME_ADMIN_GET_LOG_PAGE:
-		return get_log_page(ctrl, command);
+		return get_log_page(ctrl, command, result);
 	case NVME_ADMIN_DELETE_CQ:
 		return bad_delete_cq(ctrl, (uint16_t)command->cdw10);
 	case NVME_ADMIN_CREATE_CQ:

@@ -4,12 +4,16 @@
 # C++17 by gcc and clang, HIP by clang, CUDA by nvcc. Debian has no package of nvcc, and
 # its tests are skipped without it. Two of them inspect the code that nvcc generates for
 # the load of a completion entry, and what it spills in a loop of calls.
+#
+# usage: unit-device-compile [--all]: not only one architecture of each compiler
+#
 # timeout: 900
+# long-arguments: --all
 set -euo pipefail
 
 source_tree=@SOURCE@
 cd "$source_tree/selftests/device"
-names=()
+names=() all=${1:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -27,6 +31,11 @@ check() {
 		"$@" >"$work/${#names[@]}" 2>&1 || status=$?
 		echo "$status" >"$work/${#names[@]}.status"
 	} &
+}
+
+# check_more NAME TOOL COMMAND...: one with --all
+check_more() {
+	[[ $all != --all ]] || check "$@"
 }
 
 # result NUMBER: the result of a test, in its place among the others.
@@ -285,17 +294,17 @@ check "each header alone, HIP, clang" clang alone clang -x hip --cuda-device-onl
 	-nogpulib -nogpuinc -include hip_shim.h
 check "interface as in api.list" diff interface
 check "HIP gfx90a, wave of 64, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx90a compile.c
-check "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 compile.c
+check_more "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 compile.c
 check "HIP: threads of a block of three dimensions, clang" clang hip_block
-check "bitcode of the calls, clang" clang bitcode nvmepeer_device sm_80 acq_rel
+check_more "bitcode of the calls, clang" clang bitcode nvmepeer_device sm_80 acq_rel
 check "bitcode of the calls for sm_90, clang" clang bitcode nvmepeer_device_sm90 sm_90 acquire
 check "calls with C names, in two steps and on queues of another layout, g++" g++ calls
 check "CUDA sm_90, nvcc; completion entries read in 128 bits" nvcc cuda sm_90 compile.c ../../include
-check "CUDA sm_75, nvcc; completion entries read in 128 bits" nvcc cuda sm_75 compile.c ../../include
+check_more "CUDA sm_75, nvcc; completion entries read in 128 bits" nvcc cuda sm_75 compile.c ../../include
 check "CUDA: a torn load of a completion entry is detected" nvcc torn_loads
-check "CUDA: the stack of the kernel of lists, sm_80" nvcc stack sm_80
+check_more "CUDA: the stack of the kernel of lists, sm_80" nvcc stack sm_80
 check "CUDA: the stack of the kernel of lists, sm_90" nvcc stack sm_90
-check "CUDA: the stack of the kernel of lists, sm_100" nvcc stack sm_100
+check_more "CUDA: the stack of the kernel of lists, sm_100" nvcc stack sm_100
 check "CUDA, 64 registers: no entry is carried from call to call" nvcc uninitialised
 wait
 for ((number = 1; number <= ${#names[@]}; number++)); do

@@ -22,7 +22,7 @@ guest_shell=''
 # FOLDER,NUMBER of a network of two guests (see --link), or "".
 guest_link=''
 # yes: the guest waits for gdb (see --gdb); its folder remains (see --keep).
-guest_debugger=no guest_kept=no
+guest_debugger=no guest_kept=no guest_leaks=no
 guest_slots=3
 # Time limit of the boot, and the time after a test's own timeout (which kills the test)
 # when the guest counts as hung.
@@ -195,9 +195,10 @@ test_bed_options() {
 }
 
 # kmemleak doubles the cost of allocations and adds a minute at the end. make check enables it in
-# one short cell that creates, exports, maps and revokes everything once, check-long in a full one.
+# one short cell that creates, exports, maps and revokes everything once, check-long in a full one,
+# --leaks in each.
 scans_for_leaks() {
-	[[ $(cell_of "$1") == debug/off/switch || $(cell_of "$1") == debug/off/root ]]
+	[[ $guest_leaks == yes || $(cell_of "$1") == debug/off/switch || $(cell_of "$1") == debug/off/root ]]
 }
 
 # end_seconds CELL: time limit between the last test and the end of the guest.

@@ -29,10 +29,10 @@ REACH are files of the tests that reach a function, fastest first, in lines of t
 A rule has those tests and the tests that rules of the list RULES name for the function; if there are
 none, those that the list names for functions of the file, but no unit tests: these compile only what
 REACH names. PLAN has the tests that can run, in lines "TEST MILLISECONDS": a rule has such tests and
-unit tests, and as many of them as take 150 seconds together, fastest first. With PLAN "-" a rule has the
+unit tests, and as many of them as take 150 seconds together, fastest first. Those that reach much of the
+file for their time come before others, where a function that few tests reach counts more. With PLAN "-" a rule has the
 first six, with an empty one unit tests only. A shifted boundary and a dropped call that frees also have
-the fastest of its tests on the debug kernel, which sees accesses beyond the end and, in another cell,
-leaks. What has no tests is left out. Numbers of places and
+the fastest of its tests on the debug kernel, which sees accesses beyond the end and leaks. What has no tests is left out. Numbers of places and
 of functions without tests are written to standard error.
 """
 import hashlib
@@ -50,12 +50,12 @@ FLAG = re.compile(r'[A-Z][A-Z0-9_]+')
 BITS = re.compile(r'(0x[0-9a-fA-F]+)([uUlL]*)')
 DECLARATION = re.compile(r'(?:const|static|struct|enum|union|unsigned) |\w+ (?:\* )*[A-Za-z_]\w* (?:[=;,[]|__free)')
 SUCCESS = {'void': 'return;', 'bool': 'return false;'}
-MOST_TESTS, MOST_TIME = 6, 150000
+MOST_TESTS, MOST_TIME, START_TIME = 6, 150000, 5000
 FREES = re.compile(r'\w*(free|put)(_\w+)?')
 # Of those that run again in a cell that is several times as slow.
-DEBUG_CELL, LEAKS_CELL, DEBUG_TIME = 'debug/on/root', 'debug/off/root', 30000
+DEBUG_CELL, DEBUG_TIME = 'debug/on/root', 30000
 # Their first two arguments may be exchanged.
-SYMMETRIC = ('nvmep_rings_overlap', 'nvmep_identifiers_clash')
+SYMMETRIC = ('nvmep_rings_overlap', 'nvmep_identifiers_clash', 'nvmep_ranges_check_queue')
 
 
 class Function:
@@ -196,7 +196,7 @@ class Reach:
         self.times = None
         if plan != '-':
             self.times = {name: int(time) for name, time in map(str.split, Path(plan).read_text().splitlines())}
-        self.by_line, self.by_function, self.named, self.named_in = {}, {}, {}, {}
+        self.by_line, self.by_function, self.named, self.named_in, self.share = {}, {}, {}, {}, {}
         for rule in mutate.read_rules(rules):
             if rule.equivalent or not rule.function:
                 continue
@@ -215,9 +215,18 @@ class Reach:
                 name, tests = line.split(None, 1)
                 self.by_function.setdefault(name, []).extend(split_tests(tests))
 
+        for (_, file), lines in self.by_line.items():
+            tests = {test for _, some in lines for test in some}
+            for test in tests:
+                self.share[test, file] = self.share.get((test, file), 0) + 1 / len(tests)
+
     def reaching(self, function, token):
         lines = self.by_line.get((function.name, function.file), [])
-        return max((entry for entry in lines if entry[0] <= function.line(token)), default=(0, []))[1]
+        tests = max((entry for entry in lines if entry[0] <= function.line(token)), default=(0, []))[1]
+        return sorted(tests, key=lambda test: -self.share[test, function.file] / (self.time(test) + START_TIME))
+
+    def time(self, test):
+        return (self.times or {}).get(test.split()[0], 0)
 
     def of(self, function, token):
         key = function.name, function.file
@@ -245,12 +254,12 @@ class Reach:
                 time += self.times[test]
         return sorted(chosen, key=chosen.get)
 
-    def again(self, tests, cell):
-        """Those of a place that run in a cell of the debug kernel too."""
+    def again(self, tests):
+        """Those of a place that run on the debug kernel too."""
         if not self.times:
             return []
         names = sorted((test for test in tests if test in self.times), key=self.times.get)
-        return ['%s %s' % (test, cell) for test in self.within(DEBUG_TIME, names)]
+        return ['%s %s' % (test, DEBUG_CELL) for test in self.within(DEBUG_TIME, names)]
 
 
 def places_of(functions, reach, seed):
@@ -263,10 +272,8 @@ def places_of(functions, reach, seed):
                 if not tests:
                     untested.add((function.name, function.file))
                     continue
-                if operator == 'boundary':
-                    tests = tests + reach.again(tests, DEBUG_CELL)
-                if operator == 'drop' and FREES.fullmatch(function.tokens[token]):
-                    tests = tests + reach.again(tests, LEAKS_CELL)
+                if operator == 'boundary' or operator == 'drop' and FREES.fullmatch(function.tokens[token]):
+                    tests = tests + reach.again(tests)
                 text = ' '.join((seed, function.name, function.file, change, function.text(token, token + 3)))
                 key = hashlib.sha256(text.encode()).hexdigest()
                 found[operator].append((key, function, tests, change))

@@ -11,7 +11,7 @@ tree_packages=(
 )
 # For examples in C++, added to an existing tree, so that results made from it stay valid.
 language_packages=(g++)
-lint_packages=(coccinelle libpython3-dev cppcheck clang libclang-rt-dev clang-tidy clang-tools g++ shellcheck valgrind codespell zsh)
+lint_packages=(ccache coccinelle libpython3-dev cppcheck clang libclang-rt-dev clang-tidy clang-tools g++ shellcheck valgrind codespell zsh)
 
 # For Documentation/.
 document_packages=(python3-sphinx)

@@ -140,7 +140,7 @@ TEST_F(bad_passthru, commands_alone_beside_peers)
 	np_qp_close(&qp);
 }
 
-/* The upper half of the length of a log page is in another dword than the lower. */
+/* The upper half of the length of a log page is in another dword than the lower, beside an identifier that stays. */
 TEST_F(bad_passthru, very_long_log_page_is_cut)
 {
 	struct nvme_admin_cmd cmd = {
@@ -154,6 +154,7 @@ TEST_F(bad_passthru, very_long_log_page_is_cut)
 
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(0, np_admin(self->bad.ctrl.fd, &cmd));
+	EXPECT_EQ(5, cmd.result);
 }
 
 /* --- dead controller --------------------------------------------------------------- */

@@ -321,6 +321,20 @@ TEST_F(passthru, vector_with_gaps)
 	EXPECT_EQ(0, memcmp(self->back + NP_BLOCK, parts[1].iov_base, NP_PAGE - NP_BLOCK));
 }
 
+/* Also for a command without data. */
+TEST_F(passthru, vector_without_bytes)
+{
+	struct iovec empty = { self->bytes, 0 };
+	struct nvme_passthru_cmd64 cmd = {
+		.opcode = NVMEPEER_OP_FLUSH,
+		.nsid = 1,
+		.addr = (uintptr_t)&empty,
+		.vec_cnt = 1,
+	};
+
+	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD_VEC, &cmd));
+}
+
 TEST_F(passthru, submit_io_on_the_block_device)
 {
 	struct nvme_user_io io = {

@@ -108,8 +108,8 @@ ktap_is "a place has its tests, fastest first, for 150 seconds" "$(tests_of 'if 
 ktap_is "a later line has its own" "$(tests_of ': call #2')" "late, named"
 ktap_is "a boundary has those of 30 seconds on the debug kernel as well" "$(tests_of 'token <')" \
 	"quick, named, quick debug/on/root, named debug/on/root"
-ktap_is "a dropped kfree() has them in the cell that finds leaks" "$(tests_of 'drop #5')" \
-	"late, named, late debug/off/root, named debug/off/root"
+ktap_is "a dropped kfree() has them too, as leaks are found there" "$(tests_of 'drop #5')" \
+	"late, named, late debug/on/root, named debug/on/root"
 ktap_is "an equivalent change is left out" "$(without_equivalent)" "boundary: token < #1 => <="
 ktap_check "a change of a function leaves the rules of others" other_function_keeps
 echo 'by-hand: a rule
