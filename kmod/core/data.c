@@ -106,7 +106,7 @@ static void nvmep_unmap_pages(struct nvmep_ctrl *ctrl, struct request *rq)
  * @start: physical address of the run that will be linked next
  * @last: scatter list entry that was filled last, NULL for none
  * @next: scatter list entry to fill, NULL at the end
- * @end: physical address after the pending run, or after @last
+ * @end: physical address after the pending run, or after @last; 0 for none
  * @entries: scatter list entries filled
  */
 struct nvmep_filler {
@@ -152,7 +152,7 @@ static blk_status_t nvmep_link_segment(struct nvmep_filler *filler,
 
 /*
  * A segment adjacent to the previous entry is merged into it, but not across a
- * multiple of 4 GiB, the device's segment boundary.
+ * multiple of 4 GiB, the device's segment boundary: nor at 0, the end of none.
  */
 static blk_status_t nvmep_add_segment(struct nvmep_filler *filler,
 				      phys_addr_t address,

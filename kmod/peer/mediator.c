@@ -2046,8 +2046,8 @@ static int nvmep_mediator_create_shared(struct nvmep_mediator *mediator,
 	return 0;
 
 delete:
-	while (shared-- > mediator->shared)
-		nvmep_queue_pair_delete(mediator->ctrl, shared->qid,
+	while (shared > mediator->shared)
+		nvmep_queue_pair_delete(mediator->ctrl, (--shared)->qid,
 					generation);
 	return err;
 }

@@ -13,7 +13,7 @@ set -euo pipefail
 
 source_tree=@SOURCE@
 cd "$source_tree/selftests/device"
-names=() all=${1:-}
+names=() more=${1:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -35,7 +35,7 @@ check() {
 
 # check_more NAME TOOL COMMAND...: one with --all
 check_more() {
-	[[ $all != --all ]] || check "$@"
+	[[ $more != --all ]] || check "$@"
 }
 
 # result NUMBER: the result of a test, in its place among the others.
@@ -296,8 +296,8 @@ check "interface as in api.list" diff interface
 check "HIP gfx90a, wave of 64, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx90a compile.c
 check_more "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 compile.c
 check "HIP: threads of a block of three dimensions, clang" clang hip_block
-check_more "bitcode of the calls, clang" clang bitcode nvmepeer_device sm_80 acq_rel
-check "bitcode of the calls for sm_90, clang" clang bitcode nvmepeer_device_sm90 sm_90 acquire
+check "bitcode of the calls, clang" clang bitcode nvmepeer_device sm_80 acq_rel
+check_more "bitcode of the calls for sm_90, clang" clang bitcode nvmepeer_device_sm90 sm_90 acquire
 check "calls with C names, in two steps and on queues of another layout, g++" g++ calls
 check "CUDA sm_90, nvcc; completion entries read in 128 bits" nvcc cuda sm_90 compile.c ../../include
 check_more "CUDA sm_75, nvcc; completion entries read in 128 bits" nvcc cuda sm_75 compile.c ../../include

@@ -196,9 +196,9 @@ test_bed_options() {
 
 # kmemleak doubles the cost of allocations and adds a minute at the end. make check enables it in
 # one short cell that creates, exports, maps and revokes everything once, check-long in a full one,
-# --leaks in each.
+# --leaks in each of the debug kernel.
 scans_for_leaks() {
-	[[ $guest_leaks == yes || $(cell_of "$1") == debug/off/switch || $(cell_of "$1") == debug/off/root ]]
+	[[ ($guest_leaks == yes && $1 == debug/*) || $(cell_of "$1") == debug/off/switch || $(cell_of "$1") == debug/off/root ]]
 }
 
 # end_seconds CELL: time limit between the last test and the end of the guest.

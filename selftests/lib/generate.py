@@ -20,7 +20,7 @@ Operators take turns, and each takes its places in an order that SEED and the te
 determine: a change of one function leaves the rules of the others as they are. A change that a rule of
 RULES says to be equivalent is left out.
 
-REACH are files of the tests that reach a function, fastest first, in lines of two forms:
+REACH are files of the tests that reach a function, in lines of two forms:
 
     FUNCTION FILE OFFSET TEST [ARGUMENT...], ...   from OFFSET lines behind its first, to the next
                                                    such line of that function
@@ -28,11 +28,12 @@ REACH are files of the tests that reach a function, fastest first, in lines of t
 
 A rule has those tests and the tests that rules of the list RULES name for the function; if there are
 none, those that the list names for functions of the file, but no unit tests: these compile only what
-REACH names. PLAN has the tests that can run, in lines "TEST MILLISECONDS": a rule has such tests and
-unit tests, and as many of them as take 150 seconds together, fastest first. Those that reach much of the
-file for their time come before others, where a function that few tests reach counts more. With PLAN "-" a rule has the
-first six, with an empty one unit tests only. A shifted boundary and a dropped call that frees also have
-the fastest of its tests on the debug kernel, which sees accesses beyond the end and leaks. What has no tests is left out. Numbers of places and
+REACH names. PLAN has the tests that can run, in lines "TEST MILLISECONDS". A rule has all its unit tests,
+and as many others as take 150 seconds together: first those that the list names, then those that reach
+much of the file for their time, where a function that few tests reach counts more. They run fastest first.
+With PLAN "-" it has the first six, without regard to time, with an empty one unit tests only. A shifted
+boundary and a dropped call that frees also have the fastest of its tests on the debug kernel, which sees
+accesses beyond the end and leaks. What has no tests is left out. Numbers of places and
 of functions without tests are written to standard error.
 """
 import hashlib
@@ -51,7 +52,7 @@ BITS = re.compile(r'(0x[0-9a-fA-F]+)([uUlL]*)')
 DECLARATION = re.compile(r'(?:const|static|struct|enum|union|unsigned) |\w+ (?:\* )*[A-Za-z_]\w* (?:[=;,[]|__free)')
 SUCCESS = {'void': 'return;', 'bool': 'return false;'}
 MOST_TESTS, MOST_TIME, START_TIME = 6, 150000, 5000
-FREES = re.compile(r'\w*(free|put)(_\w+)?')
+FREES = re.compile(r'(\w+_)?k?v?(free|put|release|destroy)(_\w+)?')
 # Of those that run again in a cell that is several times as slow.
 DEBUG_CELL, DEBUG_TIME = 'debug/on/root', 30000
 # Their first two arguments may be exchanged.
@@ -223,7 +224,7 @@ class Reach:
     def reaching(self, function, token):
         lines = self.by_line.get((function.name, function.file), [])
         tests = max((entry for entry in lines if entry[0] <= function.line(token)), default=(0, []))[1]
-        return sorted(tests, key=lambda test: -self.share[test, function.file] / (self.time(test) + START_TIME))
+        return sorted(tests, key=lambda test: (-self.share[test, function.file] / (self.time(test) + START_TIME), test))
 
     def time(self, test):
         return (self.times or {}).get(test.split()[0], 0)

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Print which tests reach a function, for generate.py, which describes the lines.
 
-usage: reach.py SOURCES TIMES    with lines "TEST FILE" as input
+usage: reach.py SOURCES    with lines "TEST FILE" as input
 
-FILE has gcov's results in JSON, one document a line, of the run of TEST alone. TIMES has lines "TEST
-MILLISECONDS": the tests of a line are in the order of their times. The first line of a function is the
-one that the compiler names.
+FILE has gcov's results in JSON, one document a line, of the run of TEST alone. The first line of a function
+is the one that the compiler names.
 """
 import json
 import sys
@@ -24,8 +23,7 @@ def counts_of(path):
                     yield file['file'], name, begins[name], line['line_number']
 
 
-def main(directory, times):
-    order = {name: int(time) for name, time in map(str.split, Path(times).read_text().splitlines())}
+def main(directory):
     reached = {}
     for test, path in map(str.split, sys.stdin):
         for file, name, begin, line in counts_of(path):
@@ -34,13 +32,13 @@ def main(directory, times):
                 reached.setdefault(key, set()).add(test)
     last = None
     for (name, file, offset), tests in sorted(reached.items()):
-        found = (name, file, sorted(tests, key=lambda test: (order.get(test, 10000), test)))
+        found = (name, file, sorted(tests))
         if found != last:
             print(name, file, offset, ', '.join(found[2]))
         last = found
 
 
 if __name__ == '__main__':
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 2:
         sys.exit(__doc__)
     main(*sys.argv[1:])

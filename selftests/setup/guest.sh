@@ -10,7 +10,7 @@ guest_excludes=(
 	usr/lib/x86_64-linux-gnu/perl usr/share/perl usr/lib/ocaml usr/lib/coccinelle
 	usr/lib/x86_64-linux-gnu/libLLVM* usr/lib/x86_64-linux-gnu/libclang* usr/lib/x86_64-linux-gnu/libz3*
 	usr/libexec/valgrind usr/lib/x86_64-linux-gnu/valgrind usr/lib/debug
-	usr/bin/perf* usr/lib/perf-core usr/bin/bpftrace* usr/sbin/*.bt usr/share/bpftrace
+	usr/bin/perf* usr/lib/perf-core usr/bin/bpftrace* usr/sbin/*.bt usr/share/bpftrace usr/bin/ccache usr/lib/ccache
 	usr/bin/qemu-system-* usr/bin/*lto-dump* usr/bin/shellcheck usr/bin/spatch* usr/bin/spgen*
 	var/cache var/lib/apt var/lib/dpkg usr/lib/modules
 )

@@ -8,12 +8,13 @@
 #   CACHE/guest         the guests' root file system image
 #   CACHE/tools         an image of programs for a few tests
 #   CACHE/rust          Rust's compiler, with --lint
+#   CACHE/ccache        what compilers have made (at most 2 GB), with --lint
 #
 # usage: setup.sh [--refresh] [--lint] [--tree-only] [--no-sources] [KERNEL...]
 #   KERNEL       6.1, 6.12, 7 (default: these three), debug, kcsan (built from source)
 #   --tree-only  no kernel: enough to build user programs
 #   --no-sources without harness, checkers and tools: enough for the demonstration
-#   --lint       also the checkers that `make lint` runs, and Rust
+#   --lint       also the checkers that `make lint` runs, ccache, and Rust
 #   --refresh    look for newer packages
 #
 # Each result has a key of its inputs and is renamed into place when it is complete. A second

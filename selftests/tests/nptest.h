@@ -311,7 +311,7 @@ struct np_completion {
 #define NP_EFFECT_CONTENT	(1U << 1)
 #define NP_EFFECT_NS_CAPABILITY	(1U << 2)
 /* What a command changes, e.g. one namespace: a description, no effect. */
-#define NP_EFFECTS_SCOPE	0xfff00000
+#define NP_EFFECTS_SCOPE	0xfff00000U
 #define NP_EFFECTS_HARMFUL	0x0000fffcU	/* NS and controller capabilities, reserved */
 
 #define NP_TENANT_BUFFERS	16U
