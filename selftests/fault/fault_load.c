@@ -44,7 +44,7 @@ static const char *load_round(unsigned int n, bool *fired, int *error)
 /* All of the first failures, and ever fewer of the later ones. */
 static unsigned int next(unsigned int n, bool all)
 {
-	return n + (!all && n >= 8 ? n / 4 : 1);
+	return n + (!all && n >= 8 ? n / 2 : 1);
 }
 
 static bool fail_each(bool all)

@@ -3,7 +3,7 @@
  * Bind a controller that cannot be started: the probe fails in bounded time, leaves
  * nothing behind and does not disturb the other controller.
  *
- * kernels: debug
+ * kernels: 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * long-iommu: on off

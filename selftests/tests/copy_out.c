@@ -7,6 +7,8 @@
  * The page of the result is write-protected with userfaultfd, so the ioctl reads its
  * structure and stops at copy_to_user().
  *
+ * kernels: 6.1 6.12 7
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * long-iommu: on off pt
  * timeout: 120

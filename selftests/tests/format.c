@@ -4,6 +4,8 @@
  * detach and attach; and commands that the controller does not support. All act on np1
  * and are undone.
  *
+ * kernels: 6.1 6.12 7
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  */
 #include <errno.h>

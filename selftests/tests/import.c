@@ -3,7 +3,7 @@
  * Import a range of a dma-buf, or one direction of it: the range has its own length,
  * addresses and rings, and the controller's access follows the import.
  *
- * kernels: 6.1 7 debug
+ * kernels: 6.1 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180

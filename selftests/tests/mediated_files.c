@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Windows of mediated queue pairs on files of ext4 and XFS: data of scattered files, what is refused
- * before and while a file is pinned, and what stops commands.
+ * before and while a file is pinned, and what stops commands. A short run has ext4 only, as file_random and
+ * file_power use both.
  *
  * kernels: 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 450
+ * arguments: -v ext4
+ * long-arguments: -v ext4 -v xfs
  */
 #include <errno.h>
 #include <fcntl.h>
