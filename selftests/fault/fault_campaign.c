@@ -14,7 +14,7 @@
  * iommu: on
  * timeout: 300
  * long-timeout: 7200
- * arguments: --faults 60
+ * arguments: --faults 40
  * long-arguments: --faults 5000
  * long-relay: 7
  * relay-arguments: --faults 60

@@ -128,7 +128,7 @@ static unsigned int next(const struct scenario *scenario, unsigned int n)
 {
 	if (every_failure || n < 4)
 		return n + 1;
-	return n + n / 2 + (scenario->costly ? 16 : 0);
+	return n + (scenario->costly ? 2 * n + 16 : n / 2);
 }
 
 static bool fail_each(struct stage *stage, const struct scenario *scenario)

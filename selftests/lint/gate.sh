@@ -63,6 +63,15 @@ gate_mark() {
 	{ printf '%s\n' "$@" && cat "$2"; } | sha256sum | cut -d ' ' -f 1
 }
 
+# gate_marks_of_root: for unless_seen() of seen.sh: the directory, or "-" to check always.
+gate_marks_of_root() {
+	if [[ $gate_root == "$np_source" ]]; then
+		echo "$gate_marks"
+	else
+		echo -
+	fi
+}
+
 # gate_unseen KEY FILE...: the files to check.
 gate_unseen() {
 	local key=$1 file

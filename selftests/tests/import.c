@@ -173,6 +173,31 @@ TEST_F(import, invalid_ranges)
 	EXPECT_EQ(-EINVAL, import_part(self->ctrl.fd, self->whole.fd, 0xffffffffU, 0, 0, &import));
 }
 
+static int import_a_page(int ctrl_fd, struct nvme_peer_buf_import *import)
+{
+	int dmabuf = np_test_export(1, 0);
+	int ret;
+
+	if (dmabuf < 0)
+		return dmabuf;
+	ret = np_import(ctrl_fd, dmabuf, 0, import);
+	close(dmabuf);
+	return ret;
+}
+
+TEST_F_TIMEOUT(import, too_many_buffers, 240)
+{
+	struct nvme_peer_buf_import import;
+	uint32_t last = self->whole.handle;
+	int ret, count = 0;
+
+	while (!(ret = import_a_page(self->ctrl.fd, &import)) && count++ < 10000)
+		last = import.handle;
+	EXPECT_EQ(-EDQUOT, ret);
+	for (; last > self->whole.handle; last--)
+		ASSERT_EQ(0, np_release(self->ctrl.fd, last));
+}
+
 TEST_F(import, reserved_fields)
 {
 	struct nvme_peer_buf_import import;

@@ -694,31 +694,6 @@ TEST_F(bad_input, handle_of_other_file)
 }
 
 /* A page of its own: DMA-API debugging warns about many mappings of one page. */
-static int import_a_page(int ctrl_fd, struct nvme_peer_buf_import *import)
-{
-	int dmabuf = np_test_export(1, 0);
-	int ret;
-
-	if (dmabuf < 0)
-		return dmabuf;
-	ret = np_import(ctrl_fd, dmabuf, 0, import);
-	close(dmabuf);
-	return ret;
-}
-
-TEST_F_TIMEOUT(bad_input, too_many_buffers, 240)
-{
-	struct nvme_peer_buf_import import;
-	uint32_t last = self->rings.handle;
-	int ret, count = 0;
-
-	while (!(ret = import_a_page(self->ctrl.fd, &import)) && count++ < 10000)
-		last = import.handle;
-	EXPECT_EQ(-EDQUOT, ret);
-	for (; last > self->rings.handle; last--)
-		ASSERT_EQ(0, np_release(self->ctrl.fd, last));
-}
-
 static int get_ranges(int fd, uint32_t handle, uint64_t offset, uint32_t count,
 		      struct nvme_peer_buf_range *ranges, uint32_t *got)
 {
