@@ -2,20 +2,22 @@
 # Check a source file again only if it, a header or the checker has changed. Sourced by clang-check and
 # clang-tidy-check, which run in the Debian tree.
 
-# content_of CHECKER FLAG...: the hash of CHECKER, a file and the options that are not in it, and of the source
-# file in FLAGS with all headers.
+# content_of "CHECKER [OPTIONS]" FLAG...: the hash of the file CHECKER, of its options, of macros in FLAGS, and of
+# the source file in FLAGS with all headers. Not of their paths, which differ between clones.
 content_of() {
-	local sources
+	local sources checker options
+	read -r checker options <<<"$1"
 	sources=$(clang -M "${@:2}" 2>/dev/null) || return
 	{
-		echo "$1"
-		cat "${1%% *}"
+		echo "$options"
+		printf '%s\n' "${@:2}" | grep '^-[DU]'
+		cat "$checker"
 		sed 's/^[^:]*://; s/\\$//' <<<"$sources" | xargs cat
 	} | sha256sum | cut -d ' ' -f 1
 }
 
-# unless_seen MARKS CHECKER FLAG... FILE -- COMMAND...: print what COMMAND finds in FILE. Without findings it
-# leaves a file in the directory MARKS, and is not repeated for the same content. MARKS "-": always check.
+# unless_seen MARKS "CHECKER [OPTIONS]" FLAG... FILE -- COMMAND...: print what COMMAND finds in FILE. Without
+# findings it leaves a file in the directory MARKS, and is not repeated for the same content. MARKS "-": always check.
 unless_seen() {
 	local marks=$1 checker=$2 flags=() mark='' output findings status=0
 	shift 2
