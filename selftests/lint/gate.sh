@@ -58,18 +58,15 @@ gate_copy_modules() {
 }
 
 # A file that was clean is checked again only when it or KEY, the checker and its options, has
-# changed. Planted files are always checked.
+# changed. Planted files are always checked: $gate_seen, where clean files are noted, is "-" for them.
+gate_seen=-
+if [[ $gate_root == "$np_source" ]]; then
+	gate_seen=$gate_marks
+	[[ ! -d $gate_seen ]] || find "$gate_seen" -type f -mtime +60 -delete
+fi
+
 gate_mark() {
 	{ printf '%s\n' "$@" && cat "$2"; } | sha256sum | cut -d ' ' -f 1
-}
-
-# gate_marks_of_root: for unless_seen() of seen.sh: the directory, or "-" to check always.
-gate_marks_of_root() {
-	if [[ $gate_root == "$np_source" ]]; then
-		echo "$gate_marks"
-	else
-		echo -
-	fi
 }
 
 # gate_unseen KEY FILE...: the files to check.
@@ -77,7 +74,7 @@ gate_unseen() {
 	local key=$1 file
 	shift
 	for file; do
-		[[ $gate_root == "$np_source" && -e $gate_marks/$(gate_mark "$key" "$file") ]] || echo "$file"
+		[[ -e $gate_seen/$(gate_mark "$key" "$file") ]] || echo "$file"
 	done
 }
 
@@ -85,11 +82,10 @@ gate_unseen() {
 gate_note() {
 	local key=$1 findings=$2 file
 	shift 2
-	[[ $gate_root == "$np_source" ]] || return 0
-	mkdir -p "$gate_marks"
-	find "$gate_marks" -type f -mtime +60 -delete
+	[[ $gate_seen != - ]] || return 0
+	mkdir -p "$gate_seen"
 	for file; do
-		grep -qF "$file:" "$findings" || : >"$gate_marks/$(gate_mark "$key" "$file")"
+		grep -qF "$file:" "$findings" || : >"$gate_seen/$(gate_mark "$key" "$file")"
 	done
 }
 

@@ -38,7 +38,6 @@ unless_seen() {
 		echo "${flags[-1]}:1:1: error: $1 ended with status $status"
 	elif [[ $mark ]]; then
 		mkdir -p "$marks"
-		find "$marks" -type f -mtime +60 -delete
 		: >"$marks/$mark"
 	fi
 }

@@ -173,6 +173,7 @@ TEST_F(import, invalid_ranges)
 	EXPECT_EQ(-EINVAL, import_part(self->ctrl.fd, self->whole.fd, 0xffffffffU, 0, 0, &import));
 }
 
+/* A page of its own: DMA-API debugging warns about many mappings of one page. */
 static int import_a_page(int ctrl_fd, struct nvme_peer_buf_import *import)
 {
 	int dmabuf = np_test_export(1, 0);

@@ -693,7 +693,6 @@ TEST_F(bad_input, handle_of_other_file)
 	np_ctrl_close(&other);
 }
 
-/* A page of its own: DMA-API debugging warns about many mappings of one page. */
 static int get_ranges(int fd, uint32_t handle, uint64_t offset, uint32_t count,
 		      struct nvme_peer_buf_range *ranges, uint32_t *got)
 {
