@@ -263,24 +263,48 @@ static u16 nvmep_acs_control(struct pci_dev *pdev)
 }
 
 /*
- * Bits by which @port discards requests of @initiator.  Egress control discards
- * what it does not redirect; its vector may exempt the target, but the kernel
- * does not evaluate it either.  It applies to addresses of other ports only, not
- * to addresses that an IOMMU translates.  Translation blocking discards all
- * requests with an address that the initiator has translated (ATS).
- *
- * The initiator may be any function, also one whose driver comes or goes now.
+ * Translation blocking: of root ports and downstream ports only.  It discards
+ * all requests of an initiator that asks for translations (ATS), but those with
+ * untranslated addresses.  An initiator that may use ATS need not: one that is
+ * refused might have worked.
+ */
+static u16 nvmep_acs_translation_block(struct pci_dev *port,
+				       struct pci_dev *initiator)
+{
+	int type = pci_pcie_type(port);
+
+	if (!nvmep_ats_enabled(initiator) ||
+	    (type != PCI_EXP_TYPE_ROOT_PORT && type != PCI_EXP_TYPE_DOWNSTREAM))
+		return 0;
+	return nvmep_acs_control(port) & PCI_ACS_TB;
+}
+
+/*
+ * Egress control discards what it does not redirect; its vector may exempt the
+ * target, but the kernel does not evaluate it either.  It applies to addresses
+ * of other ports only: not to those that an IOMMU translates on the way, but to
+ * those that the initiator has translated, unless the port exempts them (DT).
+ */
+static u16 nvmep_acs_egress_block(struct pci_dev *port, struct pci_dev *initiator)
+{
+	u16 control = nvmep_acs_control(port);
+
+	if (control & PCI_ACS_RR)
+		return 0;
+	if (nvmep_uses_iommu(&initiator->dev) &&
+	    (!nvmep_ats_enabled(initiator) || control & PCI_ACS_DT))
+		return 0;
+	return control & PCI_ACS_EC;
+}
+
+/*
+ * Bits by which @port discards requests of @initiator, which may be any
+ * function, also one whose driver comes or goes now.
  */
 static u16 nvmep_acs_block(struct pci_dev *port, struct pci_dev *initiator)
 {
-	u16 control = nvmep_acs_control(port);
-	u16 block = 0;
-
-	if (!(control & PCI_ACS_RR) && !nvmep_uses_iommu(&initiator->dev))
-		block |= control & PCI_ACS_EC;
-	if (nvmep_ats_enabled(initiator))
-		block |= control & PCI_ACS_TB;
-	return block;
+	return nvmep_acs_translation_block(port, initiator) |
+	       nvmep_acs_egress_block(port, initiator);
 }
 
 /* First bridge upstream of both, or one of them if it is above the other. */
@@ -326,14 +350,16 @@ static void nvmep_path_find_redirects(struct nvme_peer_path *path,
 /* Does a port from @initiator up to @common, or to the root, discard requests? */
 static bool nvmep_path_is_blocked(struct nvme_peer_path *path,
 				  struct pci_dev *initiator,
-				  struct pci_dev *common)
+				  struct pci_dev *common,
+				  u16 (*block)(struct pci_dev *port,
+					       struct pci_dev *initiator))
 {
 	struct pci_dev *end = common ? pci_upstream_bridge(common) : NULL;
 	struct pci_dev *port;
 	u16 acs;
 
 	for (port = initiator; port != end; port = pci_upstream_bridge(port)) {
-		acs = nvmep_acs_block(port, initiator);
+		acs = block(port, initiator);
 		if (acs)
 			nvmep_path_block(path, port, acs);
 	}
@@ -430,11 +456,25 @@ static void nvmep_path_block_host(struct nvme_peer_path *path,
 		nvmep_path_block(path, in, 0);
 }
 
-/* Sets verdict and reason of a path through the root complex. */
+/*
+ * Sets verdict and reason of a path through the root complex.  @path lists the
+ * ports that redirect; those that discard replace them.
+ */
 static void nvmep_path_through_host(struct nvme_peer_path *path,
 				    struct pci_dev *initiator,
 				    struct pci_dev *target)
 {
+	struct nvme_peer_path blocked = {
+		.verdict = NVME_PEER_ROUTE_NONE,
+		.reason = NVME_PEER_REASON_ACS_BLOCKED,
+	};
+
+	/* Also above a common bridge, where no egress is another port's. */
+	if (nvmep_path_is_blocked(&blocked, initiator, NULL,
+				  nvmep_acs_translation_block)) {
+		*path = blocked;
+		return;
+	}
 	path->verdict = NVME_PEER_ROUTE_HOST_BRIDGE;
 	if (nvmep_host_known(initiator, target)) {
 		path->reason = NVME_PEER_REASON_HOST_BRIDGE_KNOWN;
@@ -460,7 +500,7 @@ static void nvmep_path_through_host(struct nvme_peer_path *path,
  * @path: out
  *
  * For a DMA address that an IOMMU translates.  A switch does not decode such an
- * address and routes the request upstream, whatever its ACS bits are.
+ * address and routes the request upstream, whatever redirects others.
  */
 void nvmep_route_through_host(struct pci_dev *initiator, struct pci_dev *target,
 			      struct nvme_peer_path *path)
@@ -492,7 +532,7 @@ void nvmep_route_find(struct pci_dev *initiator, struct pci_dev *target,
 		return;
 
 	common = nvmep_common_upstream(initiator, target);
-	if (nvmep_path_is_blocked(path, initiator, common)) {
+	if (nvmep_path_is_blocked(path, initiator, common, nvmep_acs_block)) {
 		path->reason = NVME_PEER_REASON_ACS_BLOCKED;
 		return;
 	}
@@ -767,6 +807,9 @@ static void nvmep_placement_device(struct nvmep_placement *placement,
 
 	placement->owner = nvmep_pci_address(range->owner);
 	nvmep_route_find(ctrl->pdev, range->owner, path);
+	/* With ATS a switch may route the request. */
+	if (path->reason == NVME_PEER_REASON_ACS_BLOCKED)
+		return;
 
 	if (range->translated && range->owner != ctrl->pdev)
 		nvmep_route_through_host(ctrl->pdev, range->owner, path);

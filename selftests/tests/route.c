@@ -415,8 +415,13 @@ TEST_F(route, translation_blocking_discards_ats_requests)
 {
 	struct nvmep_test_fake_pci device = { .ats = 1 };
 	struct nvme_peer_route before, route;
+	struct nvme_peer_buf_import import;
+	struct softgpu_alloc alloc;
+	int gpu = np_gpu_open();
 	char port[16];
 
+	ASSERT_LE(0, gpu);
+	ASSERT_EQ(0, np_gpu_alloc(gpu, NP_PAGE, 0, &alloc));
 	port_above(self->ctrl.address, 1, port);
 	ASSERT_EQ(0, route_to(self->ctrl.fd, self->gpu, &before));
 	ASSERT_EQ(0, pretend(self->test, NVMEP_TEST_ACS, port, 0, 0, TRANSLATION_BLOCKING));
@@ -428,6 +433,13 @@ TEST_F(route, translation_blocking_discards_ats_requests)
 	ASSERT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
 	EXPECT_TRUE(is_discarded(&route.data, port, TRANSLATION_BLOCKING));
 	EXPECT_EQ(before.doorbell.reason, route.doorbell.reason);
+	/* The same of its memory, which an IOMMU may translate. */
+	ASSERT_EQ(0, route_of(self->ctrl.fd, alloc.fd, &route));
+	EXPECT_TRUE(is_discarded(&route.data, port, TRANSLATION_BLOCKING));
+	EXPECT_EQ(before.doorbell.reason, route.doorbell.reason);
+	EXPECT_EQ(-EXDEV, np_import(self->ctrl.fd, alloc.fd, 0, &import));
+	close(alloc.fd);
+	close(gpu);
 }
 
 /* As of a port in D3cold: each bit may be set. */

@@ -128,6 +128,8 @@ static void random_machine(void)
 		function->ats_enabled = rand() % 4 == 0;
 		function->dev.uses_iommu = rand() % 2;
 		function->device = rand() % 3 ? 0x09a2 : 0x3c00;
+		if (function->type == PCI_EXP_TYPE_DOWNSTREAM && rand() % 4 == 0)
+			function->type = PCI_EXP_TYPE_UPSTREAM;
 	}
 	nvmep_trust = (enum nvmep_trust)(rand() % 3);
 	boot_cpu_data.x86_vendor = rand() % 2 ? X86_VENDOR_AMD : X86_VENDOR_INTEL;
@@ -150,14 +152,22 @@ static u16 control_of(const struct pci_dev *port)
 }
 
 /* What @port does to requests of @initiator that pass it upstream: bits by which it discards them. */
+static u16 discards_translated(const struct pci_dev *port, const struct pci_dev *initiator)
+{
+	bool has = port->type == PCI_EXP_TYPE_ROOT_PORT || port->type == PCI_EXP_TYPE_DOWNSTREAM;
+
+	return has && initiator->ats_enabled ? control_of(port) & PCI_ACS_TB : 0;
+}
+
 static u16 discards(const struct pci_dev *port, const struct pci_dev *initiator)
 {
-	u16 control = control_of(port), bits = 0;
+	u16 control = control_of(port), bits = discards_translated(port, initiator);
+	/* Some of its requests carry addresses of other ports. */
+	bool untranslated = !initiator->dev.uses_iommu;
+	bool translated = initiator->ats_enabled && !(control & PCI_ACS_DT);
 
-	if (control & PCI_ACS_EC && !(control & PCI_ACS_RR) && !initiator->dev.uses_iommu)
+	if (control & PCI_ACS_EC && !(control & PCI_ACS_RR) && (untranslated || translated))
 		bits |= PCI_ACS_EC;
-	if (control & PCI_ACS_TB && initiator->ats_enabled)
-		bits |= PCI_ACS_TB;
 	return bits;
 }
 
@@ -208,10 +218,15 @@ static bool host_forwards(const struct pci_dev *a, const struct pci_dev *b)
 static void expect_through_host(struct nvme_peer_path *path, const struct pci_dev *from,
 				const struct pci_dev *to)
 {
-	const struct pci_dev *ports[] = { root_of(from), root_of(to) };
+	const struct pci_dev *port, *ports[] = { root_of(from), root_of(to) };
+	struct nvme_peer_path discarded = { .reason = NVME_PEER_REASON_ACS_BLOCKED };
 	unsigned int i;
 
-	if (host_forwards(from, to)) {
+	for (port = from; port; port = port->bus->self)
+		blocks(&discarded, port, discards_translated(port, from));
+	if (discarded.blocker_count) {
+		*path = discarded;
+	} else if (host_forwards(from, to)) {
 		path->verdict = NVME_PEER_ROUTE_HOST_BRIDGE;
 		path->reason = NVME_PEER_REASON_HOST_BRIDGE_KNOWN;
 	} else if (nvmep_trust != NVMEP_TRUST_NONE) {
@@ -630,6 +645,76 @@ TEST_F(placement, large_pages_are_looked_up_once)
 		table[i] = 0x8fe00000 + i * PAGE_SIZE;
 	self->gpu->resource[1].end = 0x8fffefff;
 	EXPECT_EQ(NVME_PEER_REASON_UNKNOWN_MEMORY, reason_of(&self->placement));
+}
+
+/*
+ * Requests with translated addresses climb to the root port, above the switch as well. A controller that
+ * translates itself is refused where a port discards what it has translated, whichever port that is.
+ */
+TEST_F(placement, translated_requests_are_discarded_up_to_the_root)
+{
+	struct pci_dev *root, *upstream, *port, *functions[2];
+	struct pci_bus *inside;
+	unsigned int i;
+
+	empty_machine();
+	inside = add_bridge(add_bridge(add_host(0, 0x1000000)->bus, 0, &root), 0, &upstream);
+	upstream->type = PCI_EXP_TYPE_UPSTREAM;
+	for (i = 0; i < 2; i++)
+		functions[i] = add_function(add_bridge(inside, PCI_DEVFN(i, 0), &port), 0,
+					    PCI_EXP_TYPE_ENDPOINT);
+	self->ctrl.pdev = functions[0];
+	self->ctrl.dev = &functions[0]->dev;
+	self->ctrl.dev->domain = &machine.domain;
+	self->ctrl.dev->uses_iommu = true;
+	functions[1]->resource[1] = (struct resource){ 0x80000000, 0x8fffffff, IORESOURCE_MEM };
+	machine.domain.type = IOMMU_DOMAIN_DMA;
+	nvmep_trust = NVMEP_TRUST_ALL;
+	self->segments[0] = (struct nvmep_segment){ .dma = IOVA, .length = PAGE_SIZE };
+	table[0] = 0x80000000;
+
+	root->acs_cap = 0x100;
+	root->acs_control = PCI_ACS_TB;
+	EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_ALLOWED, reason_of(&self->placement));
+	functions[0]->ats_enabled = true;
+	EXPECT_EQ(NVME_PEER_REASON_ACS_BLOCKED, reason_of(&self->placement));
+	EXPECT_EQ(NVME_PEER_ROUTE_NONE, self->placement.path.verdict);
+	EXPECT_EQ(1, self->placement.path.blocker_count);
+	EXPECT_EQ(nvmep_pci_address(root).function, self->placement.path.blockers[0].address.function);
+	EXPECT_EQ(PCI_ACS_TB, self->placement.path.blockers[0].acs);
+	/* The short route does not reach the root port. */
+	nvmep_route_find(functions[0], functions[1], &self->placement.path);
+	EXPECT_EQ(NVME_PEER_REASON_COMMON_SWITCH, self->placement.path.reason);
+	port->acs_cap = 0x100;
+	port->acs_control = PCI_ACS_CR;
+	nvmep_route_find(functions[0], functions[1], &self->placement.path);
+	EXPECT_EQ(NVME_PEER_REASON_ACS_BLOCKED, self->placement.path.reason);
+	EXPECT_EQ(1, self->placement.path.blocker_count);
+	port->acs_control = 0;
+
+	/* No egress above the switch is another port's. */
+	root->acs_control = PCI_ACS_EC;
+	EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_ALLOWED, reason_of(&self->placement));
+	root->acs_control = 0;
+	/* Egress control of addresses that it has translated, unless these are exempt. */
+	port = functions[0]->bus->self;
+	port->acs_cap = 0x100;
+	port->acs_control = PCI_ACS_EC;
+	EXPECT_EQ(NVME_PEER_REASON_ACS_BLOCKED, reason_of(&self->placement));
+	port->acs_control = PCI_ACS_EC | PCI_ACS_DT;
+	EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_ALLOWED, reason_of(&self->placement));
+	functions[0]->dev.uses_iommu = false;
+	EXPECT_EQ(NVME_PEER_REASON_ACS_BLOCKED, reason_of(&self->placement));
+	functions[0]->dev.uses_iommu = true;
+	port->acs_control = PCI_ACS_EC;
+	functions[0]->ats_enabled = false;
+	EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_ALLOWED, reason_of(&self->placement));
+	port->acs_control = 0;
+	/* As during a function reset; a controller has no translation blocking. */
+	functions[0]->ats_enabled = true;
+	functions[0]->acs_cap = 0x100;
+	functions[0]->acs_control = 0xffff;
+	EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_ALLOWED, reason_of(&self->placement));
 }
 
 /* A bus address beside translated ones is the switch's; where no switch routes it there is no path. */

@@ -273,8 +273,8 @@ enum nvme_peer_route_verdict {
  * @NVME_PEER_REASON_EXPORTER_REFUSED: the exporter does not map the memory for
  *	the controller and reports no reason
  * @NVME_PEER_REASON_ACS_BLOCKED: a port discards the requests: by ACS egress
- *	control that does not redirect, or by ACS translation blocking while the
- *	initiator uses ATS
+ *	control that neither redirects nor exempts them, or by ACS translation
+ *	blocking while the initiator uses ATS
  */
 enum nvme_peer_route_reason {
 	NVME_PEER_REASON_NONE = 0,
@@ -294,8 +294,9 @@ enum nvme_peer_route_reason {
  * struct nvme_peer_route_blocker - a port that blocks the shorter path
  * @address: address of the port, or of an endpoint that redirects requests
  * @acs: ACS control bits of the port that redirect requests to the root complex
- *	(PCI_ACS_RR, PCI_ACS_CR, PCI_ACS_EC of linux/pci_regs.h); 0 for a root
- *	port of a host bridge that is not known to forward
+ *	(PCI_ACS_RR, PCI_ACS_CR, PCI_ACS_EC of linux/pci_regs.h), or that discard
+ *	them (PCI_ACS_EC, PCI_ACS_TB); 0 for a root port of a host bridge that is
+ *	not known to forward
  */
 struct nvme_peer_route_blocker {
 	struct nvme_peer_pci_address address;
