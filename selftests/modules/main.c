@@ -32,6 +32,7 @@ union test_argument {
 	struct nvmep_test_hold hold;
 	struct nvmep_test_unique_id unique_id;
 	struct nvmep_test_maps maps;
+	struct nvmep_test_occupy occupy;
 	struct nvme_peer_pci_address pci_address;
 	u32 ms;
 };
@@ -60,6 +61,7 @@ static int test_release(struct inode *inode, struct file *filp)
 	test_stall_end(file);
 	test_slow_map_end(file);
 	test_queue_map_end(file);
+	test_occupy_end(file);
 	test_sleep_end(file);
 	mutex_unlock(&file->lock);
 	mutex_destroy(&file->lock);
@@ -131,6 +133,8 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 		return test_queue_map(file);
 	case NVMEP_TEST_QUEUE_MAPS:
 		return test_queue_map_read(file, &argument->maps);
+	case NVMEP_TEST_OCCUPY:
+		return test_occupy(file, &argument->occupy);
 	case NVMEP_TEST_HOLD:
 		return test_hold(&argument->hold);
 	default:

@@ -374,4 +374,18 @@ struct nvmep_test_maps {
 
 #define NVMEP_TEST_QUEUE_MAPS	_IOR('T', 29, struct nvmep_test_maps)
 
+/**
+ * struct nvmep_test_occupy - take what nvme-peer needs to be loaded
+ * @driver: in: 1: the name of its driver; 0: majors of character devices
+ * @spare_majors: in: how many of the majors that the kernel chooses from
+ *	remain free
+ */
+struct nvmep_test_occupy {
+	__u32 driver;
+	__u32 spare_majors;
+};
+
+/* While nvme-peer is not loaded; until the file is closed, once for a file. */
+#define NVMEP_TEST_OCCUPY	_IOW('T', 30, struct nvmep_test_occupy)
+
 #endif /* _NVMEP_TEST_H */

@@ -16,6 +16,7 @@ struct dma_fence;
 struct page;
 struct pci_dev;
 struct test_importer;
+struct test_occupied;
 struct test_queue_map;
 struct test_slow_map;
 struct test_stall;
@@ -32,6 +33,7 @@ struct test_watchpoint;
  * @stall: the function at which a thread is stalled, NULL for none
  * @slow_map: delays a mapping, NULL if none
  * @queue_map: reads maps of CPUs to queues, NULL if none
+ * @occupied: taken from nvme-peer, NULL for nothing
  * @sleeper: the only PCI function that is suspended, referenced; NULL: all are
  */
 struct test_file {
@@ -44,6 +46,7 @@ struct test_file {
 	struct test_stall *stall;
 	struct test_slow_map *slow_map;
 	struct test_queue_map *queue_map;
+	struct test_occupied *occupied;
 	struct pci_dev *sleeper;
 };
 
@@ -87,6 +90,9 @@ void test_slow_map_end(struct test_file *file);
 int test_queue_map(struct test_file *file);
 int test_queue_map_read(struct test_file *file, struct nvmep_test_maps *maps);
 void test_queue_map_end(struct test_file *file);
+
+int test_occupy(struct test_file *file, const struct nvmep_test_occupy *what);
+void test_occupy_end(struct test_file *file);
 
 int test_unique_id(struct nvmep_test_unique_id *id);
 

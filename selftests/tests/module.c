@@ -113,6 +113,33 @@ static bool has_rescuer(const char *workqueue)
 	return !system(command);
 }
 
+/* Steps of the initialisation that can be made to fail without a warning, the last first. */
+TEST_F_TIMEOUT(module, failed_load_leaves_nothing, 120)
+{
+	static const struct nvmep_test_occupy steps[] = {
+		{ .driver = 1 }, { .spare_majors = 1 }, { .spare_majors = 0 },
+	};
+	size_t i;
+	int test;
+
+	np_ctrl_close(&self->ctrl);
+	ASSERT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		test = np_test_open();
+		ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_OCCUPY, (void *)&steps[i]));
+		EXPECT_EQ(-EBUSY, np_module_load("")) {
+			TH_LOG("step %zu", i);
+		}
+		EXPECT_EQ(steps[i].driver, np_module_registrations());
+		EXPECT_FALSE(has_rescuer("nvmep.*"));
+		close(test);
+	}
+	ASSERT_EQ(0, np_module_load(""));
+	EXPECT_EQ(NP_MODULE_REGISTRATIONS, np_module_registrations());
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	EXPECT_EQ(0, np_qp_check(self->ctrl.fd, NP_TIMEOUT_MS));
+}
+
 /* Writeback waits for their works, and memory for writeback. */
 TEST_F(module, workqueues_have_rescuers)
 {
