@@ -32,9 +32,9 @@ REACH names. PLAN has the tests that can run, in lines "TEST MILLISECONDS". A ru
 and as many others as take 150 seconds together: first those that the list names, then those that reach
 much of the file for their time, where a function that few tests reach counts more. They run fastest first.
 With PLAN "-" it has the first six, without regard to time, with an empty one unit tests only. A shifted
-boundary and a dropped call that frees also have the fastest of its tests on the debug kernel, which sees
-accesses beyond the end and leaks. What has no tests is left out. Numbers of places and
-of functions without tests are written to standard error.
+boundary, a changed condition and a dropped call that frees also have the fastest of its tests on the debug
+kernel, which sees accesses beyond the end, leaks and mappings that are left. What has no tests is left out.
+Numbers of places and of functions without tests are written to standard error.
 """
 import hashlib
 import itertools
@@ -56,7 +56,8 @@ FREES = re.compile(r'(\w+_)?k?v?(free|put|release|destroy)(_\w+)?')
 # Of those that run again in a cell that is several times as slow.
 DEBUG_CELL, DEBUG_TIME = 'debug/on/root', 30000
 # Their first two arguments may be exchanged.
-SYMMETRIC = ('nvmep_rings_overlap', 'nvmep_identifiers_clash', 'nvmep_ranges_check_queue')
+SYMMETRIC = ('nvmep_rings_overlap', 'nvmep_identifiers_clash', 'nvmep_ranges_check_queue',
+             'nvmep_quarantine_overlaps')
 
 
 class Function:
@@ -273,7 +274,7 @@ def places_of(functions, reach, seed):
                 if not tests:
                     untested.add((function.name, function.file))
                     continue
-                if operator == 'boundary' or operator == 'drop' and FREES.fullmatch(function.tokens[token]):
+                if operator in ('boundary', 'negate', 'operand') or operator == 'drop' and FREES.fullmatch(function.tokens[token]):
                     tests = tests + reach.again(tests)
                 text = ' '.join((seed, function.name, function.file, change, function.text(token, token + 3)))
                 key = hashlib.sha256(text.encode()).hexdigest()

@@ -189,6 +189,38 @@ TEST_F(bad_files, reset_loses_commands_in_flight)
 	free(page);
 }
 
+/* While the pages of a write are invalidated, another queue pair ends and waits for its own command. */
+TEST_F(bad_files, end_of_a_tenant_loses_no_command_of_others)
+{
+	struct nvmep_test_stall invalidate = { .function = "invalidate_inode_pages2_range", .any_thread = 1 };
+	struct np_command command;
+	uint8_t page[NP_PAGE];
+	uint32_t slot, window;
+	struct np_qp other;
+	int stall;
+
+	ASSERT_EQ(0, np_qp_open(&other, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_buf_add(&other, self->memory.fd, 0, &slot));
+	ASSERT_EQ(0, np_window_add(&other, self->file, 0, 0, &window));
+	ASSERT_EQ(NP_PAGE, pread(self->file, page, NP_PAGE, 0));
+	stall = np_stall(&invalidate);
+	ASSERT_LE(0, stall);
+	/* The stalled thread blocks its CPU, so the rest runs on the other one. */
+	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
+	ASSERT_EQ(0, put(self, NVMEPEER_OP_WRITE));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
+	command = np_window_command(NVMEPEER_OP_READ, window, 0, BLOCKS, slot, 0);
+	np_qp_put(&other, &command);
+	ASSERT_EQ(0, np_qp_ring_doorbell(&other));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
+	np_qp_close(&other);
+	close(stall);
+	EXPECT_EQ(0, np_works_anywhere());
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+}
+
 /* Also while a command has parts that were not sent. */
 TEST_F(bad_files, unbound_with_parts_to_send)
 {

@@ -27,6 +27,9 @@
 #define HOST_FORMATS		2
 
 /* Identify Controller: bytes, and bits in them. */
+#define ID_OAES			92
+#define EVENT_NAMESPACES	0x100U
+#define EVENT_FIRMWARE		0x200U
 #define ID_CTRATT		96
 #define CTRATT_FORMATS		(15 - 8)
 #define ID_LPA			261
@@ -498,6 +501,28 @@ TEST_F(passthru, admin_identify_and_result)
 	 */
 	EXPECT_LE(self->ctrl.info.qids_total, (cmd64.result & 0xffff) + 1);
 	EXPECT_NE(0, cmd64.result);
+}
+
+/* Those that the driver handles, and that the controller has. */
+TEST_F(passthru, changes_of_namespaces_are_events)
+{
+	struct nvme_admin_cmd identify = {
+		.opcode = NVME_ADMIN_IDENTIFY,
+		.addr = (uintptr_t)self->back,
+		.data_len = NP_PAGE,
+		.cdw10 = 1,
+	};
+	struct nvme_admin_cmd feature = {
+		.opcode = NVME_ADMIN_GET_FEATURES,
+		.cdw10 = NVME_FEATURE_EVENTS,
+	};
+	uint32_t has;
+
+	ASSERT_EQ(0, np_admin(self->ctrl.fd, &identify));
+	memcpy(&has, self->back + ID_OAES, sizeof(has));
+	ASSERT_EQ(0, np_admin(self->ctrl.fd, &feature));
+	EXPECT_TRUE(has & EVENT_NAMESPACES);
+	EXPECT_EQ(has & (EVENT_NAMESPACES | EVENT_FIRMWARE), feature.result & ~0xffU);
 }
 
 /*

@@ -104,7 +104,8 @@ other_function_keeps() {
 ktap_is "each operator changes each of its places" "$(changes 1)" "$(sort <<<"$expected")"
 ktap_is "another seed has another order of the same places" "$(changes 2)" "$(changes 1)"
 ktap_check "another seed is another sample" test "$(generate 5 1)" != "$(generate 5 2 | sed 's/seed 2/seed 1/')"
-ktap_is "a place has its tests, fastest first, for 150 seconds" "$(tests_of 'if #1')" "quick, named"
+ktap_is "a place has its tests, fastest first, for 150 seconds, and a condition those of 30 on the debug kernel" \
+	"$(tests_of 'if #1')" "quick, named, quick debug/on/root, named debug/on/root"
 ktap_is "a later line has its own" "$(tests_of ': call #2')" "late, named"
 ktap_is "a boundary has those of 30 seconds on the debug kernel as well" "$(tests_of 'token <')" \
 	"quick, named, quick debug/on/root, named debug/on/root"

@@ -261,6 +261,9 @@ TEST_F(uring, unwritable_memory_is_efault)
 	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 	cmd = rw(NVMEPEER_OP_READ, pages + NP_PAGE / 2, NP_PAGE);
 	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	/* Copied once the command has completed, as the address is odd. */
+	cmd = rw(NVMEPEER_OP_READ, pages + 1, NP_PAGE);
+	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 	for (i = 0; i < 2 * NP_PAGE; i++)
 		ASSERT_EQ(0xee, pages[i]);
 	munmap(pages, 2 * NP_PAGE);
