@@ -14,7 +14,7 @@
  * iommu: on
  * timeout: 300
  * long-timeout: 8000
- * arguments: --calls 15000
+ * arguments: --calls 10000
  * long-arguments: --calls 1000000
  */
 #include <errno.h>

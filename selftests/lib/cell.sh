@@ -22,7 +22,7 @@ guest_shell=''
 # FOLDER,NUMBER of a network of two guests (see --link), or "".
 guest_link=''
 # yes: the guest waits for gdb (see --gdb); its folder remains (see --keep).
-guest_debugger=no guest_kept=no guest_leaks=no
+guest_debugger=no guest_kept=no guest_leaks=no guest_threads=all
 guest_slots=3
 # Time limit of the boot, and the time after a test's own timeout (which kills the test)
 # when the guest counts as hung.
@@ -41,12 +41,17 @@ cell_of() {
 
 ## The machine
 
-# An accessible /dev/kvm does not imply that KVM works: the processor has to support it.
+# accelerator KERNEL TOPOLOGY. An accessible /dev/kvm does not imply that KVM works: the processor has to
+# support it. The processors of an emulated guest may take turns in one thread: that needs less time than
+# threads that wait for each other, but nothing happens at the same time, and a locked instruction is no
+# barrier towards devices. Kernels that report races, and many processors, have a thread for each.
 accelerator() {
 	if grep -qwE 'vmx|svm' /proc/cpuinfo && [[ -w /dev/kvm ]] &&
 		"$np_source/selftests/setup/in-tree" qemu-system-x86_64 -machine none -accel kvm \
 			-display none -nodefaults -monitor stdio <<<quit >/dev/null 2>&1; then
 		echo kvm
+	elif [[ $guest_threads == one && $2 != numa ]] && ! np_is_built "$1"; then
+		echo tcg,thread=single
 	else
 		echo tcg,thread=multi
 	fi
@@ -57,14 +62,15 @@ accelerator() {
 # guest is idle, the clock follows that of the host (sleep=on): otherwise it would jump from timer
 # to timer until a device completes.
 processor_options() {
+	local kernel=$1 topology=$2
 	if [[ ${np_icount:-no} == yes ]]; then
 		echo "-smp ${np_cpus:-1} -accel tcg,thread=single -icount shift=1,sleep=on"
-	elif [[ $1 == numa ]]; then
-		echo "-smp 8,sockets=2,cores=2,threads=2 -accel $(accelerator)"
-	elif [[ $1 == single ]]; then
-		echo "-smp 1 -accel $(accelerator)"
+	elif [[ $topology == numa ]]; then
+		echo "-smp 8,sockets=2,cores=2,threads=2 -accel $(accelerator "$kernel" "$topology")"
+	elif [[ $topology == single ]]; then
+		echo "-smp 1 -accel $(accelerator "$kernel" "$topology")"
 	else
-		echo "-smp ${np_cpus:-2} -accel $(accelerator)"
+		echo "-smp ${np_cpus:-2} -accel $(accelerator "$kernel" "$topology")"
 	fi
 }
 
@@ -86,17 +92,16 @@ memory_options() {
 	fi
 }
 
-# machine_options IOMMU TOPOLOGY. Linux
-# has the host bridge of EPYC on its peer-to-peer list, and not that of "max", the processor of
-# topology unknown-bridge.
+# machine_options KERNEL IOMMU TOPOLOGY. Linux has the host bridge of EPYC on its peer-to-peer list, and not
+# that of "max", the processor of topology unknown-bridge.
 machine_options() {
 	local processor=EPYC
-	[[ $2 != unknown-bridge ]] || processor=max
-	memory_options "$2"
-	echo "-cpu $processor $(processor_options "$2") -nodefaults -display none -no-reboot"
+	[[ $3 != unknown-bridge ]] || processor=max
+	memory_options "$3"
+	echo "-cpu $processor $(processor_options "$1" "$3") -nodefaults -display none -no-reboot"
 	# Native PCI Express hot-plug instead of ACPI's, so that links report that they are up.
-	[[ $2 != switch ]] || echo "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"
-	if [[ $1 == off || $1 == bounce ]]; then
+	[[ $3 != switch ]] || echo "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"
+	if [[ $2 == off || $2 == bounce ]]; then
 		echo "-machine q35"
 	else
 		echo "-machine q35,kernel-irqchip=split"
@@ -393,7 +398,7 @@ start_guest() {
 	local kernel iommu topology run=$2 seconds=$3 options pin
 	IFS=/ read -r kernel iommu topology < <(cell_of "$1")
 	mapfile -t options < <({
-		machine_options "$iommu" "$topology"
+		machine_options "$kernel" "$iommu" "$topology"
 		topology_options "$topology" "$run"
 		test_bed_options "$run" "$kernel"
 	} | tr ' ' '\n')

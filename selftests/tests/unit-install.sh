@@ -2,7 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # `make install` is complete: installs everything but the module into a directory, then builds and
 # links each example with pkg-config only.
+#
+# usage: unit-install.sh [--all]: kernels that the library loads, and code for an optimising linker, for each
+#                                 architecture, not only for one
+#
 # timeout: 900
+# long-arguments: --all
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
 top=$here/../..
@@ -14,8 +19,14 @@ root=$work/root
 export PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
 export LD_LIBRARY_PATH=$root/usr/lib
 
+architectures=(80 90) few=()
+if [[ ${1:-} != --all ]]; then
+	architectures=(90)
+	few=(list_architectures=-arch=sm_90)
+fi
+
 install_all() {
-	make -s -C "$top" OUT="$work/build" install-user DESTDIR="$root" PREFIX=/usr
+	make -s -C "$top" OUT="$work/build" install-user DESTDIR="$root" PREFIX=/usr "${few[@]}"
 }
 
 # flags PACKAGES: pkg-config's flags, none of which may refer to the source tree.
@@ -225,7 +236,7 @@ jit_link() {
 # function remains.
 link_optimised() {
 	local fatbin=$root/usr/lib/nvmepeer/nvmepeer_device.fatbin architecture
-	for architecture in 80 90; do
+	for architecture in "${architectures[@]}"; do
 		nvcc -gencode "arch=compute_$architecture,code=lto_$architecture" -rdc=true -fatbin \
 			-I"$root/usr/include" -o "$work/caller.fatbin" "$work/caller.cu" || return
 		jit_link "$1" "$architecture" "$work/linked.cubin" "$work/caller.fatbin" "$fatbin" || return
