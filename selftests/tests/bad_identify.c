@@ -864,6 +864,21 @@ TEST_F(bad_identify, short_transfers)
 	expect_io(_metadata, self);
 }
 
+/* From 4 GiB on the limit is the driver's. */
+TEST_F(bad_identify, longest_transfers)
+{
+	uint32_t limit;
+
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_MDTS, 0, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	limit = self->bad.ctrl.info.max_transfer;
+	EXPECT_LT(8192, limit);
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_MDTS, 32 - 12, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(limit, self->bad.ctrl.info.max_transfer);
+}
+
 /*
  * With an I/O scheduler the block layer queues more requests than the queue has entries.
  */
