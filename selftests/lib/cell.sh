@@ -22,7 +22,9 @@ guest_shell=''
 # FOLDER,NUMBER of a network of two guests (see --link), or "".
 guest_link=''
 # yes: the guest waits for gdb (see --gdb); its folder remains (see --keep).
-guest_debugger=no guest_kept=no guest_leaks=no guest_threads=all
+guest_debugger=no guest_kept=no guest_leaks=no
+# one: processors of a guest take turns in one thread (see --one-thread); all: each has one.
+guest_threads=all
 guest_slots=3
 # Time limit of the boot, and the time after a test's own timeout (which kills the test)
 # when the guest counts as hung.
@@ -57,21 +59,22 @@ accelerator() {
 	fi
 }
 
-# With a clock that counts instructions, 2 ns each, measurements do not depend on the load of
-# the host. The processors run one after the other, and the clock counts those of all. While the
-# guest is idle, the clock follows that of the host (sleep=on): otherwise it would jump from timer
-# to timer until a device completes.
+# processor_options KERNEL TOPOLOGY. With a clock that counts instructions, 2 ns each, measurements do not
+# depend on the load of the host. The processors run one after the other, and the clock counts those of all.
+# While the guest is idle, the clock follows that of the host (sleep=on): otherwise it would jump from timer to
+# timer until a device completes.
 processor_options() {
-	local kernel=$1 topology=$2
+	local processors=${np_cpus:-2}
+
 	if [[ ${np_icount:-no} == yes ]]; then
 		echo "-smp ${np_cpus:-1} -accel tcg,thread=single -icount shift=1,sleep=on"
-	elif [[ $topology == numa ]]; then
-		echo "-smp 8,sockets=2,cores=2,threads=2 -accel $(accelerator "$kernel" "$topology")"
-	elif [[ $topology == single ]]; then
-		echo "-smp 1 -accel $(accelerator "$kernel" "$topology")"
-	else
-		echo "-smp ${np_cpus:-2} -accel $(accelerator "$kernel" "$topology")"
+		return
 	fi
+	case $2 in
+	numa) processors=8,sockets=2,cores=2,threads=2 ;;
+	single) processors=1 ;;
+	esac
+	echo "-smp $processors -accel $(accelerator "$1" "$2")"
 }
 
 # memory_options TOPOLOGY: RAM is a shared memfd, as the software GPU maps it; with a shared folder a file
