@@ -22,7 +22,8 @@ export LD_LIBRARY_PATH=$root/usr/lib
 architectures=(80 90) few=()
 if [[ ${1:-} != --all ]]; then
 	architectures=(90)
-	few=(list_architectures=-arch=sm_90)
+	# With -c ccache keeps what is compiled.
+	few=(list_architectures='-arch=sm_90 -c')
 fi
 
 install_all() {
