@@ -13,7 +13,10 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 top=$here/../..
 . "$here/../lib/ktap.sh"
 
-work=$(mktemp -d)
+# A fixed path: ccache keeps what is compiled with headers of it.
+work=$(realpath "$top")/build/install
+rm -rf "$work"
+mkdir -p "$work"
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 export PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
@@ -22,7 +25,7 @@ export LD_LIBRARY_PATH=$root/usr/lib
 architectures=(80 90) few=()
 if [[ ${1:-} != --all ]]; then
 	architectures=(90)
-	# With -c ccache keeps what is compiled.
+	# ccache keeps what is compiled with -c.
 	few=(list_architectures='-arch=sm_90 -c')
 fi
 
@@ -151,7 +154,8 @@ build_cuda() {
 	! grep -q '<nvmepeer_uring' "$1" || packages+=' liburing'
 	said=$(flags "$packages") || return
 	# shellcheck disable=SC2086
-	nvcc -std=c++17 -arch=sm_90 -Werror all-warnings -o "$work/example" "$1" $said
+	nvcc -std=c++17 -arch=sm_90 -Werror all-warnings -c -o "$work/example.o" "$1" $said &&
+		nvcc -arch=sm_90 -o "$work/example" "$work/example.o" $said
 }
 
 # A program that declares the C names of all calls links, and a link-time optimiser finds the
@@ -321,7 +325,8 @@ for example in "$top"/examples/*.cu; do
 done
 if command -v nvcc >/dev/null; then
 	ktap_check "device code to link, with all its calls" link_device
-	library=$(readlink -f "$(command -v nvcc)")
+	# The first one may be ccache.
+	library=$(readlink -f "$(type -aP nvcc | tail -n 1)")
 	library=${library%/bin/nvcc}/lib64/libnvJitLink.so
 	if [[ -e $library ]]; then
 		ktap_check "the same by a linker that optimises" link_optimised "$library"
