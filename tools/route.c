@@ -150,8 +150,27 @@ static void fix_port(const struct fixes *fixes, const struct nvme_peer_route_blo
 	char line[ROUTE_FIX], port[NVMEPEER_PCI_TEXT];
 
 	snprintf(line, sizeof(line), "setpci -s %s ECAP_ACS+6.w=0:%x",
-		 nvmepeer_pci_format(blocker->address, port), blocker->acs);
+		 nvmepeer_pci_format(blocker->address, port), blocker->acs & ACS_REDIRECT);
 	fixes->show(line, fixes->context);
+}
+
+/*
+ * The kernel sets ACS Translation Blocking where it does not trust devices: it is not to be cleared, but
+ * without ATS there is nothing that it discards.
+ */
+static void fix_translation(const struct fixes *fixes, const struct nvme_peer_path *path)
+{
+	char line[ROUTE_FIX], port[NVMEPEER_PCI_TEXT];
+	uint32_t i;
+
+	for (i = 0; i < path->blocker_count && i < NVME_PEER_ROUTE_BLOCKERS; i++) {
+		if (!(path->blockers[i].acs & PCI_ACS_TB))
+			continue;
+		snprintf(line, sizeof(line), "kernel command line: pci=noats    (%s discards what devices have translated)",
+			 nvmepeer_pci_format(path->blockers[i].address, port));
+		fixes->show(line, fixes->context);
+		return;
+	}
 }
 
 /* Ports that redirect: a command for each, and one kernel parameter for all. */
@@ -162,7 +181,7 @@ static void fix_ports(const struct fixes *fixes, const struct nvme_peer_path *pa
 	size_t length;
 
 	for (i = 0; i < path->blocker_count && i < NVME_PEER_ROUTE_BLOCKERS; i++) {
-		if (!path->blockers[i].acs)
+		if (!(path->blockers[i].acs & ACS_REDIRECT))
 			continue;
 		fix_port(fixes, &path->blockers[i]);
 		length = strlen(line);
@@ -208,6 +227,7 @@ void route_fixes(const struct route *route, void (*show)(const char *line, void 
 
 	if (route->path.data.verdict == NVME_PEER_ROUTE_BUS_ADDR)
 		return;
+	fix_translation(&fixes, &route->path.data);
 	fix_ports(&fixes, &route->path.data);
 	if (reason == NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN ||
 	    reason == NVME_PEER_REASON_DIFFERENT_DOMAINS)

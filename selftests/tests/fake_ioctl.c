@@ -2,7 +2,8 @@
 /*
  * Preloaded by unit-tool.sh: answers ioctls of the nvme-peer command on the empty files that
  * stand for controller nodes of a fake machine. FAKE_PAIRS queue pairs of peers exist and
- * FAKE_QUARANTINED queue IDs are quarantined.
+ * FAKE_QUARANTINED queue IDs are quarantined. Routes are blocked by two ports with the ACS bits FAKE_ACS
+ * and FAKE_ACS_ABOVE.
  */
 #include <linux/nvme_ioctl.h>
 #include <linux/nvme_peer.h>
@@ -15,7 +16,7 @@ static uint32_t configured(const char *name)
 {
 	const char *value = getenv(name);
 
-	return value ? (uint32_t)atoi(value) : 0;
+	return value ? (uint32_t)strtoul(value, NULL, 0) : 0;
 }
 
 /* 64 queue IDs, half of them for peers, 8 of the CPU. */
@@ -54,6 +55,20 @@ static void answer_log(unsigned char *log)
 	log[144] = 2;
 }
 
+static void answer_route(struct nvme_peer_route *route)
+{
+	route->data = (struct nvme_peer_path){
+		.verdict = NVME_PEER_ROUTE_NONE,
+		.reason = NVME_PEER_REASON_ACS_BLOCKED,
+		.blocker_count = 2,
+		.blockers = {
+			{ .address = { .function = 0x200, .valid = 1 }, .acs = configured("FAKE_ACS") },
+			{ .address = { .function = 0x8, .valid = 1 }, .acs = configured("FAKE_ACS_ABOVE") },
+		},
+	};
+	route->doorbell = route->data;
+}
+
 int ioctl(int fd, unsigned long command, ...)
 {
 	va_list arguments;
@@ -65,6 +80,8 @@ int ioctl(int fd, unsigned long command, ...)
 	va_end(arguments);
 	if (command == NVME_PEER_INFO)
 		answer_info(argument);
+	else if (command == NVME_PEER_ROUTE)
+		answer_route(argument);
 	else if (command == NVME_IOCTL_ADMIN_CMD)
 		answer_log((void *)(uintptr_t)((struct nvme_passthru_cmd *)argument)->addr);
 	else

@@ -154,6 +154,18 @@ ktap_check "topo of another function" same topo-given run topo 0000:02:01.0
 ktap_check "topo of a controller as the peer" same topo-itself run topo /dev/nvme0
 ktap_check "topo of a missing function" same topo-nothing run topo 0000:77:00.0
 
+# Answers of the module by fake_ioctl.c: a port that only discards, and one that redirects as well.
+with_node() {
+	LD_PRELOAD=$here/../../build/user/lib/fake-ioctl.so run "$@"
+}
+machine_begin "$work/discarding"
+root_ports
+machine_driver $DISK nvme-peer
+rm -r "$machine$(machine_place $DISK)/nvme"
+mkdir -p "$machine$(machine_place $DISK)/nvme-peer/nvmep0"
+: >"$machine/dev/nvmep0"
+FAKE_ACS=0x02 FAKE_ACS_ABOVE=0x2a ktap_check "topo of ports that discard" same topo-discarding with_node topo
+
 # signature HEADING: the result of doctor for the signature.
 signature() {
 	echo "== $1"
@@ -216,15 +228,12 @@ ktap_check "stat" same stat run stat nvmep0
 ktap_check "stat as JSON" same stat-json run stat /dev/nvmep0 -o json
 ktap_check "stat over an idle second" same stat-still run stat nvmep0 1
 ktap_check "top, one sample" same top run top nvmep0 --count 1
-# With a node, whose ioctls are answered by fake_ioctl.c.
+# With a node.
 mkdir -p "$machine$place/diag"
 echo 3 >"$machine$place/generation"
 echo 2 >"$machine$place/diag/reset_count"
 echo 1 >"$machine$place/diag/command_error_count"
 : >"$machine/dev/nvmep0"
-with_node() {
-	LD_PRELOAD=$here/../../build/user/lib/fake-ioctl.so run "$@"
-}
 FAKE_PAIRS=3 FAKE_QUARANTINED=2 ktap_check "list with queue pairs" same list-pairs with_node list
 ktap_check "smart" same smart with_node smart "$machine/dev/nvmep0"
 ktap_check "smart with exact numbers" same smart-verbose with_node smart "$machine/dev/nvmep0" -v
@@ -326,6 +335,7 @@ ktap_check "unbind --persist, dry run" writes_nothing same unbind-persist run un
 machine_begin "$work/quarantine"
 machine_function $DISK pci0000:00 0x010802 144d:a824
 machine_driver $DISK nvme-peer
+rm -r "$machine$(machine_place $DISK)/nvme"
 mkdir -p "$machine$(machine_place $DISK)/nvme-peer/nvmep0"
 : >"$machine/dev/nvmep0"
 FAKE_QUARANTINED=2 ktap_check "unbind refuses quarantined queue IDs" writes_nothing same unbind-quarantined with_node unbind $DISK
