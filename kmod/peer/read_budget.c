@@ -39,9 +39,9 @@ bool nvmep_reads_allowed(const struct nvmep_user_reads *user, u64 all_until,
 		      max(user->until, all_until) < now + NSEC_PER_SEC);
 }
 
-static u64 nvmep_reads_scaled(u64 until, u64 began, u64 took, u64 ms)
+static u64 nvmep_reads_scaled(u64 took, u64 ms)
 {
-	return max(until, began) + div64_u64(took * MSEC_PER_SEC, ms);
+	return div64_u64(took * MSEC_PER_SEC, ms);
 }
 
 /**
@@ -71,8 +71,10 @@ u64 nvmep_reads_add(struct nvmep_user_reads *user, u64 *all_until,
 		return slow_until;
 	}
 	if (ms) {
-		user->until = nvmep_reads_scaled(user->until, began, took, ms);
-		*all_until = nvmep_reads_scaled(*all_until, began, took,
+		user->until = max(user->until, began) +
+			      nvmep_reads_scaled(took, ms);
+		*all_until = max(*all_until, began) +
+			     nvmep_reads_scaled(took,
 						(u64)ms * NVMEP_READING_USERS);
 	}
 	user->slow_until = max(until, max(user->until, *all_until));

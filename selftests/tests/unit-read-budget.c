@@ -145,6 +145,21 @@ TEST_F(reads, fast_queue_pairs_are_not_limited)
 	EXPECT_TRUE(may_read(self, 2, 0));
 }
 
+/* The limit is that of a second ahead, and a queue pair is slow up to the time that was returned. */
+TEST_F(reads, ends_of_the_limits)
+{
+	const u64 slow_until = self->now + 1;
+
+	self->user[0].until = self->now + SECOND;
+	EXPECT_FALSE(nvmep_reads_allowed(&self->user[0], 0, slow_until, ALLOWED_MS, self->now));
+	EXPECT_FALSE(nvmep_reads_allowed(&self->user[1], self->now + SECOND, slow_until, ALLOWED_MS,
+					 self->now));
+	EXPECT_TRUE(nvmep_reads_allowed(&self->user[0], 0, self->now, ALLOWED_MS, self->now));
+	self->user[0].until--;
+	EXPECT_TRUE(nvmep_reads_allowed(&self->user[0], self->user[0].until, slow_until, ALLOWED_MS,
+					self->now));
+}
+
 /* Interrupts between: reads whose sum is 2 ms in ten seconds are of no concern to the limits either. */
 TEST_F(reads, jitter_is_not_limited)
 {
