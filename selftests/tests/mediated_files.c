@@ -219,6 +219,37 @@ TEST_F(files, data_is_that_of_the_file)
 	free(copy);
 }
 
+/* A part may begin where a segment of the buffer ends: both have pages of their own. */
+TEST_F(files, data_in_scattered_memory)
+{
+	uint8_t *bytes = self->memory.bytes, *copy = malloc(LENGTH);
+	int fd = np_test_export(LENGTH / NP_PAGE, NVMEP_TEST_SCATTERED);
+	const uint32_t own = self->memory.slot;
+	uint32_t slot, round;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, np_buf_add(&self->qp, fd, 0, &slot));
+	for (round = 0; round < 2; round++) {
+		np_pattern(bytes, LENGTH, 0, 50 + round);
+		memcpy(copy, bytes, LENGTH);
+		ASSERT_EQ(0, command_on(self, NVMEPEER_OP_WRITE, 0, LENGTH / NP_BLOCK, 0));
+		self->memory.slot = slot;
+		ASSERT_EQ(0, command_on(self, NVMEPEER_OP_READ, 0, LENGTH / NP_BLOCK, 0));
+		self->memory.slot = own;
+		ASSERT_EQ(0, command_on(self, NVMEPEER_OP_WRITE_ZEROES, 0, LENGTH / NP_BLOCK, 0));
+		self->memory.slot = slot;
+		ASSERT_EQ(0, command_on(self, NVMEPEER_OP_WRITE, 0, LENGTH / NP_BLOCK, 0));
+		/* From the middle of a segment to that of the next one. */
+		ASSERT_EQ(0, command_on(self, NVMEPEER_OP_WRITE, 5 * PIECE / 2, PIECE, 5 * BYTES / 2));
+		self->memory.slot = own;
+		ASSERT_EQ(0, command_on(self, NVMEPEER_OP_READ, 0, LENGTH / NP_BLOCK, 0));
+		EXPECT_EQ(0, memcmp(copy, bytes, LENGTH));
+	}
+	EXPECT_EQ(0, np_buf_remove(&self->qp, slot));
+	close(fd);
+	free(copy);
+}
+
 TEST_F(files, zeroes_and_flush)
 {
 	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = self->window };
