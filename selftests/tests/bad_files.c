@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,120 @@ TEST_F(bad_files, removal_waits_for_parts_in_flight_only)
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 0));
 }
 
+/* All parts count, not only those that were sent when the command was fetched. */
+TEST_F(bad_files, time_of_later_parts_counts)
+{
+	struct nvme_peer_qp_stats before, after;
+
+	ASSERT_EQ(0, put_held(self, NVMEPEER_OP_WRITE_ZEROES, 1));
+	ASSERT_EQ(0, np_qp_stats(&self->qp, &before));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_stats(&self->qp, &after));
+	EXPECT_LT(before.busy_ns, after.busy_ns);
+}
+
+static void *choose_scheduler(void *path)
+{
+	return (void *)(intptr_t)np_write_file(path, "mq-deadline");
+}
+
+/* I/O of the namespace is frozen for another scheduler: this waits for no part that was not sent. */
+TEST_F(bad_files, freeze_waits_for_parts_in_flight_only)
+{
+	pthread_t thread;
+	char path[64];
+	void *ret;
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/scheduler", self->bad.ctrl.instance);
+	ASSERT_EQ(0, put_held(self, NVMEPEER_OP_WRITE_ZEROES, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_WRITE_ZEROES, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, choose_scheduler, path));
+	np_sleep_ms(300);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(ABORT_REQUESTED, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_hits(&self->bad, 0));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(NULL, ret);
+	EXPECT_EQ(0, np_write_file(path, "none"));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+}
+
+TEST_F(bad_files, parts_wait_for_firmware_activation)
+{
+	int log = np_log_open();
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, put_held(self, NVMEPEER_OP_WRITE_ZEROES, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_FIRMWARE));
+	EXPECT_EQ(0, np_log_wait(log, "firmware", NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	np_sleep_ms(50);
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_RUNG));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 0));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	close(log);
+}
+
+#define READS		40U
+
+/* Another user's queue pair with reads of the disk, which the controller holds. */
+static int open_other(FIXTURE_DATA(bad_files) *self, struct np_qp *qp, uid_t uid)
+{
+	struct np_command command;
+	uint32_t slot, window, i;
+	int ret = setreuid(uid, (uid_t)-1) ? -errno : 0;
+
+	ret = ret ?: np_qp_open(qp, self->bad.ctrl.fd, 2 * READS);
+	ret = ret ?: np_buf_add(qp, self->memory.fd, 0, &slot);
+	ret = ret ?: np_window_add(qp, self->bad.disk, 0, 0, &window);
+	if (setreuid(0, (uid_t)-1) || ret)
+		return ret ?: -errno;
+	command = np_window_command(NVMEPEER_OP_READ, window, 0, 8, slot, 0);
+	for (i = 0; i < READS; i++)
+		np_qp_put(qp, &command);
+	return np_qp_ring_doorbell(qp);
+}
+
+/* A user has half of the commands of the controller for parts, and others take all that are left. */
+TEST_F(bad_files, parts_leave_room_for_others)
+{
+	static const uint32_t held[] = { 96, 127 };
+	struct np_qp others[ARRAY_SIZE(held)];
+	uint32_t i, n;
+
+	np_qp_close(&self->qp);
+	np_qp_set_timeout(60000);
+	np_qp_set_shares(READS, 0);
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &self->memory.slot));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, put(self, NVMEPEER_OP_READ));
+	ASSERT_EQ(0, put(self, NVMEPEER_OP_READ));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 64));
+	for (n = 0; n < ARRAY_SIZE(held); n++) {
+		np_sleep_ms(20);
+		EXPECT_EQ(n ? held[n - 1] : 64, np_bad_get(&self->bad, BADCTRL_HELD));
+		ASSERT_EQ(0, open_other(self, &others[n], 20000 + n));
+		EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, held[n]));
+	}
+	np_sleep_ms(20);
+	EXPECT_EQ(held[n - 1], np_bad_get(&self->bad, BADCTRL_HELD));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	for (n = 0; n < ARRAY_SIZE(held); n++) {
+		for (i = 0; i < READS; i++)
+			EXPECT_EQ(0, np_qp_reap(&others[n], NULL, NP_TIMEOUT_MS));
+		np_qp_close(&others[n]);
+	}
+	np_qp_set_shares(0, 0);
+}
+
 /* Pages that the file system has read are not those that a lost command has written. */
 TEST_F(bad_files, reset_loses_commands_in_flight)
 {
@@ -219,6 +334,26 @@ TEST_F(bad_files, end_of_a_tenant_loses_no_command_of_others)
 	close(stall);
 	EXPECT_EQ(0, np_works_anywhere());
 	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+}
+
+/* Its own command waits for pages that are being invalidated: it is lost, and the end does not wait for it. */
+TEST_F(bad_files, end_does_not_wait_for_cached_pages)
+{
+	struct nvmep_test_stall invalidate = { .function = "invalidate_inode_pages2_range", .any_thread = 1 };
+	uint8_t page[NP_PAGE];
+	int stall;
+
+	ASSERT_EQ(NP_PAGE, pread(self->file, page, NP_PAGE, 0));
+	stall = np_stall(&invalidate);
+	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
+	ASSERT_EQ(0, put(self, NVMEPEER_OP_WRITE));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	np_qp_close(&self->qp);
+	self->qp.fd = -1;
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
+	close(stall);
+	EXPECT_EQ(0, np_works_anywhere());
 }
 
 /* Also while a command has parts that were not sent. */

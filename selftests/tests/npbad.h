@@ -16,6 +16,8 @@
 
 /* For BADCTRL_EVENT: namespace attribute changed (base specification, figure 151). */
 #define EVENT_NAMESPACES	(2U | NVME_LOG_CHANGED_NAMESPACES << 16)
+/* Firmware activation starting. */
+#define EVENT_FIRMWARE		(2U | 1U << 8 | NVME_LOG_FIRMWARE << 16)
 
 /* Byte offset in Identify Controller. */
 #define CTRL_ACL		258
