@@ -793,16 +793,16 @@ void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage)
 }
 
 /**
- * nvmep_qid_granted() - may a queue with this identifier be created?
+ * nvmep_qid_granted() - may an I/O queue with this identifier be created?
  * @ctrl: controller
- * @qid: identifier
+ * @qid: identifier, or 0 for none
  *
- * Return: false if the controller grants fewer queues now than when @qid was
- * allocated.
+ * Return: false without an identifier, or if the controller grants fewer queues
+ * now than when @qid was allocated.
  */
 bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid)
 {
-	return qid <= READ_ONCE(ctrl->qids.total);
+	return qid && qid <= READ_ONCE(ctrl->qids.total);
 }
 
 static u16 nvmep_qid_next(struct nvmep_qids *qids, const unsigned long *bitmap,

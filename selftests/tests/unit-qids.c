@@ -307,8 +307,8 @@ static bool usage_is_right(const FIXTURE_DATA(qids) *self)
 	       nvmep_qids_reachable(ctrl) == reached &&
 	       usage.total == self->total && usage.cpu == cpu && usage.quarantined == quarantined &&
 	       usage.peer_max == self->peer_max && usage.peer_free == min(free, share) &&
-	       nvmep_qids_for_cpu(ctrl) == for_cpu && nvmep_qid_granted(ctrl, self->total) &&
-	       !nvmep_qid_granted(ctrl, self->total + 1);
+	       nvmep_qids_for_cpu(ctrl) == for_cpu && nvmep_qid_granted(ctrl, self->total) == !!self->total &&
+	       !nvmep_qid_granted(ctrl, self->total + 1) && !nvmep_qid_granted(ctrl, 0);
 }
 
 /* What a program may do with identifier @qid, as the module calls the pool. */
