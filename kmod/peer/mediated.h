@@ -84,9 +84,8 @@ struct nvmep_tenant;
 #define NVMEP_SHARED		2
 /* Entries of their rings; one of them stays empty. */
 #define NVMEP_SHARED_ENTRIES	128
-/* Distance of the command identifiers of a slot: more than there are slots. */
-#define NVMEP_CID_USE		0x100
-static_assert(NVMEP_SHARED_ENTRIES <= NVMEP_CID_USE);
+/* Distance of the command identifiers of a slot. */
+#define NVMEP_CID_USE		NVMEP_SHARED_ENTRIES
 
 /**
  * struct nvmep_flushes - the Flush commands of one namespace
@@ -454,7 +453,8 @@ struct nvmep_shared_slot {
  * @phase: tag of a new entry at @cq_head
  * @in_flight: commands
  * @next: slot to try first
- * @slots: commands by slot
+ * @slots: commands by slot; one for each value of cid % NVMEP_CID_USE, of which
+ *	@next takes one less than there are entries
  *
  * Guarded by mediator->lock where nothing else is said.
  */
@@ -473,7 +473,7 @@ struct nvmep_shared {
 	bool phase;
 	u16 in_flight;
 	u16 next;
-	struct nvmep_shared_slot slots[NVMEP_SHARED_ENTRIES - 1];
+	struct nvmep_shared_slot slots[NVMEP_CID_USE];
 };
 
 /**
@@ -533,6 +533,10 @@ struct nvmep_mediator {
 #define nvmep_for_each_shared(shared_, mediator_) \
 	for ((shared_) = (mediator_)->shared; \
 	     (shared_) < (mediator_)->shared + NVMEP_SHARED; (shared_)++)
+
+#define nvmep_for_each_slot_from(slot_, shared_) \
+	for (; (slot_) < (shared_)->slots + ARRAY_SIZE((shared_)->slots); \
+	     (slot_)++)
 
 #define nvmep_for_each_slot(slot_, shared_) \
 	for ((slot_) = (shared_)->slots; \

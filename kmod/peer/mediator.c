@@ -48,8 +48,8 @@
 /* Interval of the checks for timeouts. */
 #define NVMEP_CHECK_INTERVAL	(HZ / 20 + 1)
 
-/* How long commands may take to end after their Abort. */
-#define NVMEP_ABORT_WAIT_MS	1000
+/* How often to look for commands that have ended after their Abort: for a second. */
+#define NVMEP_ABORT_POLLS	100
 #define NVMEP_ABORT_POLL_MS	10
 
 /* --- shared queue pairs --------------------------------------------------- */
@@ -110,8 +110,8 @@ static bool nvmep_tenant_over_share(const struct nvmep_tenant *tenant,
 					1);
 	quarters -= nvmep_over_quarters(mediator, account->slots,
 					account->bytes, 1);
-	return quarters < 4 &&
-	       nvmep_over_quarters(mediator, shared->in_flight, mediator->bytes,
+	/* Four quarters are never in use: @shared has room. */
+	return nvmep_over_quarters(mediator, shared->in_flight, mediator->bytes,
 				   quarters);
 }
 
@@ -181,8 +181,7 @@ static void nvmep_shared_submit(struct nvmep_mediator *mediator,
 			    (__le32 *)&shared->sq[shared->sq_tail]);
 	shared->sq_tail = nvmep_shared_after(mediator, shared->sq_tail);
 	shared->in_flight++;
-	if (!mediator->in_flight++)
-		mediator->check = jiffies + NVMEP_CHECK_INTERVAL;
+	mediator->in_flight++;
 	nvmep_slot_count(slot);
 }
 
@@ -227,8 +226,8 @@ static bool nvmep_mediator_must_ring(const struct nvmep_mediator *mediator)
 	const struct nvmep_shared *shared;
 
 	nvmep_for_each_shared(shared, mediator)
-		if (shared->live && (shared->cq_rung != shared->cq_head ||
-				     shared->sq_rung != shared->sq_tail))
+		if (shared->cq_rung != shared->cq_head ||
+		    shared->sq_rung != shared->sq_tail)
 			return true;
 	return false;
 }
@@ -445,15 +444,10 @@ static void nvmep_shared_slot_done(struct nvmep_mediator *mediator,
 
 /* The slot of a command in flight, or NULL: the controller has sent the CID. */
 static struct nvmep_shared_slot *
-nvmep_shared_find(const struct nvmep_mediator *mediator,
-		  struct nvmep_shared *shared, u16 cid)
+nvmep_shared_find(struct nvmep_shared *shared, u16 cid)
 {
-	u16 index = cid % NVMEP_CID_USE;
-	struct nvmep_shared_slot *slot;
+	struct nvmep_shared_slot *slot = &shared->slots[cid % NVMEP_CID_USE];
 
-	if (index >= nvmep_shared_slots(mediator))
-		return NULL;
-	slot = &shared->slots[index];
 	return slot->command && slot->cid == cid ? slot : NULL;
 }
 
@@ -461,8 +455,7 @@ static void nvmep_shared_complete(struct nvmep_mediator *mediator,
 				  struct nvmep_shared *shared, u16 cid,
 				  u16 status)
 {
-	struct nvmep_shared_slot *slot = nvmep_shared_find(mediator, shared,
-							   cid);
+	struct nvmep_shared_slot *slot = nvmep_shared_find(shared, cid);
 
 	if (slot)
 		nvmep_shared_slot_done(mediator, shared, slot,
@@ -586,7 +579,7 @@ nvmep_mediator_publish(struct nvmep_mediator *mediator)
 
 	lockdep_assert_held(&mediator->lock);
 
-	while (!slow && count < NVMEP_PASS_COMPLETIONS) {
+	while (!slow && count != NVMEP_PASS_COMPLETIONS) {
 		command = nvmep_mediator_take_done(mediator);
 		if (!command)
 			break;
@@ -839,7 +832,8 @@ static void nvmep_shared_check_timeout(struct nvmep_mediator *mediator,
 {
 	struct nvmep_shared_slot *slot;
 
-	if (!shared->live || shared->stuck)
+	/* Also while it is replaced.  A lost one has no commands. */
+	if (shared->stuck)
 		return;
 	slot = nvmep_shared_overdue(shared);
 	if (!slot)
@@ -868,7 +862,7 @@ static void nvmep_mediator_check_timeouts(struct nvmep_mediator *mediator)
 
 	lockdep_assert_held(&mediator->lock);
 
-	if (!mediator->in_flight || time_before(jiffies, mediator->check))
+	if (time_before(jiffies, mediator->check))
 		return;
 	mediator->check = jiffies + NVMEP_CHECK_INTERVAL;
 	nvmep_for_each_shared(shared, mediator)
@@ -878,18 +872,27 @@ static void nvmep_mediator_check_timeouts(struct nvmep_mediator *mediator)
 			nvmep_shared_check_timeout(mediator, shared);
 }
 
-/* The identifier of the first overdue command from @index on, or -ENOENT. */
-static int nvmep_shared_next_overdue(struct nvmep_mediator *mediator,
-				     struct nvmep_shared *shared, u16 index)
+/*
+ * Finds the first overdue command in slots from @index on: its identifier is stored
+ * to @cid.
+ */
+static bool nvmep_shared_next_overdue(struct nvmep_mediator *mediator,
+				      struct nvmep_shared *shared, u16 index,
+				      u16 *cid)
 {
-	int cid = -ENOENT;
+	struct nvmep_shared_slot *slot = &shared->slots[index];
+	bool found = false;
 
 	spin_lock(&mediator->lock);
-	for (; index < nvmep_shared_slots(mediator) && cid < 0; index++)
-		if (nvmep_slot_overdue(&shared->slots[index]))
-			cid = shared->slots[index].cid;
+	nvmep_for_each_slot_from(slot, shared) {
+		found = nvmep_slot_overdue(slot);
+		if (found) {
+			*cid = slot->cid;
+			break;
+		}
+	}
 	spin_unlock(&mediator->lock);
-	return cid;
+	return found;
 }
 
 /* Returns false if the limit of outstanding Abort commands is reached. */
@@ -917,18 +920,16 @@ static bool nvmep_shared_abort(struct nvmep_mediator *mediator,
 static bool nvmep_shared_abort_overdue(struct nvmep_mediator *mediator,
 				       struct nvmep_shared *shared)
 {
-	unsigned int waited;
-	u16 index = 0;
-	int cid;
+	unsigned int polls;
+	u16 index = 0, cid;
 
-	for (; (cid = nvmep_shared_next_overdue(mediator, shared, index)) >= 0;
+	for (; nvmep_shared_next_overdue(mediator, shared, index, &cid);
 	     index = cid % NVMEP_CID_USE + 1)
 		if (!nvmep_shared_abort(mediator, shared, cid))
 			break;
-	for (waited = 0; waited < NVMEP_ABORT_WAIT_MS;
-	     waited += NVMEP_ABORT_POLL_MS) {
+	for (polls = NVMEP_ABORT_POLLS; polls--; ) {
 		nvmep_mediator_poll(mediator);
-		if (nvmep_shared_next_overdue(mediator, shared, 0) < 0)
+		if (!nvmep_shared_next_overdue(mediator, shared, 0, &cid))
 			return true;
 		msleep(NVMEP_ABORT_POLL_MS);
 	}
@@ -1359,13 +1360,13 @@ static int nvmep_tenant_start_window(struct nvmep_tenant *tenant,
  */
 static struct nvmep_file *nvmep_tenant_file(struct nvmep_tenant *tenant, u32 id)
 {
-	u32 slot = NVMEP_WINDOW_SLOT(id);
+	u32 slot;
 
 	lockdep_assert_held(&tenant->mediator->lock);
 
-	if (slot >= tenant->rights.window_slots)
-		return NULL;
-	slot = array_index_nospec(slot, tenant->rights.window_slots);
+	/* 0, the unused slot, for one that there is not. */
+	slot = array_index_nospec(NVMEP_WINDOW_SLOT(id),
+				  tenant->rights.window_slots);
 	if (tenant->windows[slot].read_turn != tenant->turns)
 		nvmep_window_refresh(tenant, slot);
 	return tenant->windows[slot].pinned;
@@ -1462,7 +1463,7 @@ static u32 nvmep_tenant_room(const struct nvmep_tenant *tenant)
 	u32 used = (tenant->cq_tail + entries - tenant->cq_head) % entries +
 		   tenant->in_flight + 1;
 
-	return used < entries ? entries - used : 0;
+	return entries - min(used, entries);
 }
 
 /* I/O of the CPU is held in the same states. */
@@ -1808,10 +1809,8 @@ static int nvmep_shared_alloc_qid(struct nvmep_mediator *mediator,
 {
 	int qid = nvmep_qid_alloc(mediator->ctrl, NVMEP_QID_SHARED);
 
-	if (qid < 0)
-		return qid;
-	shared->qid = qid;
-	return 0;
+	shared->qid = max(qid, 0);
+	return min(qid, 0);
 }
 
 static void nvmep_shared_free(struct nvmep_mediator *mediator,
@@ -1841,7 +1840,7 @@ static int nvmep_shared_alloc_lists(struct nvmep_mediator *mediator,
 	struct nvmep_shared_slot *slot;
 	u16 i;
 
-	for (i = 0; i < nvmep_shared_slots(mediator); i++) {
+	for (i = nvmep_shared_slots(mediator); i--; ) {
 		slot = &shared->slots[i];
 		slot->cid = i;
 		slot->list = dma_pool_alloc(mediator->ctrl->prp_pool,
@@ -2046,7 +2045,7 @@ static int nvmep_mediator_create_shared(struct nvmep_mediator *mediator,
 	return 0;
 
 delete:
-	while (shared > mediator->shared)
+	while (shared != mediator->shared)
 		nvmep_queue_pair_delete(mediator->ctrl, (--shared)->qid,
 					generation);
 	return err;
@@ -2090,7 +2089,7 @@ static int nvmep_mediator_renew_qids(struct nvmep_mediator *mediator)
 	lockdep_assert_held(&mediator->mutex);
 
 	nvmep_for_each_shared(shared, mediator) {
-		if (shared->qid && nvmep_qid_granted(mediator->ctrl, shared->qid))
+		if (nvmep_qid_granted(mediator->ctrl, shared->qid))
 			continue;
 		nvmep_shared_free_qid(mediator, shared);
 		err = nvmep_shared_alloc_qid(mediator, shared);
