@@ -52,7 +52,7 @@ void nvmep_leak_counters_exit(struct nvmep_leak_counters *counters)
 	list_del(&counters->node);
 	mutex_unlock(&nvmep_leak_lock);
 
-	for (kind = 0; kind < NVMEP_OBJECT_KINDS; kind++)
+	for (kind = NVMEP_OBJECT_KINDS; kind--; )
 		WARN_ON(nvmep_leak_get(counters, kind));
 }
 

@@ -235,6 +235,7 @@ TEST_F(debugfs, queue_pairs_match_qp_info)
 	/* The sum must be the same. */
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &now));
 	ASSERT_EQ(0, read_debugfs(&self->ctrl, "objects", self->text));
+	EXPECT_EQ(10, lines(self->text));
 	EXPECT_TRUE(has_line(self->text, "queue_pairs 2"));
 	EXPECT_TRUE(has_line(self->text, "exports 4"));
 	EXPECT_TRUE(has_line(self->text, "importers 1"));
@@ -243,6 +244,11 @@ TEST_F(debugfs, queue_pairs_match_qp_info)
 	snprintf(line, sizeof(line), "qids_peer_free %u", now.qids_peer_free);
 	EXPECT_EQ(self->info.qids_peer_free - 2, now.qids_peer_free);
 	EXPECT_TRUE(has_line(self->text, line));
+
+	/* Those of all controllers. */
+	ASSERT_EQ(0, np_read_file(DEBUGFS "/objects", self->text, TEXT));
+	EXPECT_EQ(8, lines(self->text));
+	EXPECT_TRUE(has_line(self->text, "queue_pairs 2"));
 
 	/* Only the peer writes its doorbells. */
 	ASSERT_EQ(0, read_debugfs(&self->ctrl, "queues", self->text));
