@@ -6,7 +6,7 @@
  * kernels: debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
- * timeout: 180
+ * timeout: 300
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -188,6 +188,49 @@ TEST_F(bad_mediated, short_timeout_of_a_tenant)
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
+}
+
+/* A Flush is that of others, too: it has the time of the CPU's commands, whatever its tenant chooses. */
+TEST_F(bad_mediated, long_timeout_is_not_that_of_a_flush)
+{
+	struct np_command command, flush = { .opcode = NVMEPEER_OP_FLUSH };
+
+	np_qp_close(&self->qp);
+	np_qp_set_timeout(60000);
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &self->memory.slot));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->bad.disk, 0, 0, &self->window));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	command = read_one(self);
+	flush.nsid = self->window;
+	np_qp_put(&self->qp, &command);
+	np_qp_put(&self->qp, &flush);
+	ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
+	EXPECT_EQ(NVME_SC_ABORTED, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 2));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+}
+
+/* Other commands of a tenant do not wait for its Write Zeroes, as the next one does. */
+TEST_F(bad_mediated, one_write_zeroes_at_a_time)
+{
+	struct np_command command = np_window_command(NVMEPEER_OP_WRITE_ZEROES, self->window, 0, 8, 0, 0);
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_WRITE_ZEROES, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, put_some(&self->qp, &command, 1));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+	ASSERT_EQ(0, put_some(&self->qp, &command, 1));
+	np_sleep_ms(20);
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_HELD));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
 }
 
 /**
@@ -391,6 +434,35 @@ TEST_F(bad_mediated, commands_wait_while_io_is_frozen)
 	EXPECT_EQ(0, freeze_end(&freeze));
 }
 
+/* Neither new commands are sent, nor a Flush for which one waits that was sent before. */
+TEST_F(bad_mediated, commands_wait_for_firmware_activation)
+{
+	const struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = self->window };
+	struct np_command command = read_one(self);
+	int log = np_log_open();
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, put_some(&self->qp, &flush, 1));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	/* With the read it has been fetched, and waits for the first one. */
+	np_qp_put(&self->qp, &flush);
+	EXPECT_EQ(0, put_some(&self->qp, &command, 1) ?: np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_FIRMWARE));
+	EXPECT_EQ(0, np_log_wait(log, "firmware", NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, put_some(&self->qp, &command, 1));
+	np_sleep_ms(50);
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_RUNG));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 0));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	close(log);
+}
+
 /* A command hangs, and an admin command of the recovery of its shared queue pair fails. */
 static void check_failed_recovery(struct __test_metadata *_metadata, FIXTURE_DATA(bad_mediated) *self,
 				  uint8_t opcode)
@@ -581,6 +653,37 @@ TEST_F(bad_mediated, others_find_room)
 	np_qp_close(&second);
 }
 
+#define CAP_LOW		BADCTRL_REGISTERS
+#define FEW		8U
+
+/* CAP.MQES: of nine entries one stays empty. The first queue pair takes exactly half of the others. */
+TEST_F(bad_mediated, others_find_room_in_few_entries)
+{
+	uint32_t cap = np_bad_get(&self->bad, CAP_LOW), i;
+	struct np_command command;
+
+	np_qp_close(&self->qp);
+	np_memory_free(&self->memory);
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_set(&self->bad, CAP_LOW, (cap & ~0xffffU) | FEW));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_memory_alloc(&self->memory, self->bad.ctrl.fd));
+	np_qp_set_timeout(60000);
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->bad.ctrl.fd, FEW));
+	ASSERT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &self->memory.slot));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->bad.disk, 0, 0, &self->window));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	command = read_one(self);
+	ASSERT_EQ(0, put_some(&self->qp, &command, FEW - 2));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, FEW / 2));
+	np_sleep_ms(20);
+	EXPECT_EQ(FEW / 2, np_bad_get(&self->bad, BADCTRL_HELD));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	for (i = 0; i < FEW - 2; i++)
+		EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+}
+
 /* Polls that have found something since @before: the first within the time limit, and all in 50 ms. */
 static unsigned long long active_since(const struct np_pollers *before)
 {
@@ -596,32 +699,66 @@ static unsigned long long active_since(const struct np_pollers *before)
 }
 
 /* Reads of 4 KiB are held, of which a turn has eight. */
-#define TWO_TURNS	15U
+#define TURN		8U
+#define TWO_TURNS	(2 * TURN)
+/* Those of a tenant that is alone in one poll. */
+#define FOUR_TURNS	(4 * TURN)
 
 static void release_reads(struct __test_metadata *_metadata, FIXTURE_DATA(bad_mediated) *self,
-			  struct np_qp *qp)
+			  struct np_qp *qp, uint32_t count)
 {
 	uint32_t i;
 
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_READ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
-	for (i = 0; i < TWO_TURNS; i++)
+	for (i = 0; i < count; i++)
 		EXPECT_EQ(0, np_qp_reap(qp, NULL, NP_TIMEOUT_MS));
 	np_qp_close(qp);
 }
 
+/* What is beyond them is for the next poll. */
 TEST_F(bad_mediated, alone_it_has_several_turns_a_poll)
 {
+	static const uint32_t counts[] = { TWO_TURNS, FOUR_TURNS, FOUR_TURNS + TURN };
 	struct np_pollers before;
+	struct np_qp qp;
+	uint32_t i;
+
+	np_qp_set_timeout(60000);
+	np_qp_set_shares(DEPTH, 0);
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+		ASSERT_EQ(0, np_pollers_read(&before));
+		ASSERT_EQ(0, put_many(&qp, &self->bad, &self->memory, counts[i]));
+		EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, counts[i]));
+		EXPECT_EQ(counts[i] > FOUR_TURNS ? 2 : 1, active_since(&before));
+		release_reads(_metadata, self, &qp, counts[i]);
+	}
+	np_qp_set_shares(0, 0);
+}
+
+/* It costs more than a turn, and waits for the next poll, also where another turn follows in the same one. */
+TEST_F(bad_mediated, flush_takes_two_polls)
+{
+	struct np_command command, flush = { .opcode = NVMEPEER_OP_FLUSH };
+	struct np_pollers before;
+	uint32_t reads, i;
 	struct np_qp qp;
 
 	np_qp_set_timeout(60000);
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
-	ASSERT_EQ(0, np_pollers_read(&before));
-	ASSERT_EQ(0, put_many(&qp, &self->bad, &self->memory, TWO_TURNS));
-	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, TWO_TURNS));
-	EXPECT_EQ(1, active_since(&before));
-	release_reads(_metadata, self, &qp);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NP_IO_FLUSH, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	for (reads = 0; reads <= TURN; reads += TURN) {
+		ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+		ASSERT_EQ(0, open_many(&qp, &self->bad, &self->memory, &command));
+		flush.nsid = command.nsid;
+		ASSERT_EQ(0, np_pollers_read(&before));
+		for (i = 0; i < reads; i++)
+			np_qp_put(&qp, &command);
+		ASSERT_EQ(0, put_some(&qp, &flush, 1));
+		EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, reads + 1));
+		EXPECT_EQ(2, active_since(&before));
+		release_reads(_metadata, self, &qp, reads + 1);
+	}
 }
 
 /* A freeze keeps the commands of both in their rings. */
@@ -644,7 +781,7 @@ TEST_F(bad_mediated, others_end_its_turns)
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, TWO_TURNS + 1));
 	/* The end of the write, and two turns. */
 	EXPECT_EQ(3, active_since(&before));
-	release_reads(_metadata, self, &qp);
+	release_reads(_metadata, self, &qp, TWO_TURNS);
 	EXPECT_EQ(0, np_qp_reap(&first, NULL, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
 	np_qp_close(&first);
@@ -743,6 +880,42 @@ static void *be_hostile(void *argument)
 		np_buf_add(&hostile->qp, hostile->memory->fd, 0, &slot);
 	}
 	return NULL;
+}
+
+/*
+ * The bytes of reads of the longest kind: the first queue pair takes half of them, its user three quarters,
+ * and another user the rest.
+ */
+TEST_F(bad_mediated, others_find_room_for_bytes)
+{
+	static const struct {
+		uid_t uid;
+		uint32_t put;
+		uint32_t held;
+	} steps[] = { { 20000, 33, 32 }, { 20000, 17, 48 }, { 20001, 17, 64 }, { 20002, 1, 64 } };
+	struct np_qp qps[ARRAY_SIZE(steps)];
+	struct np_command command;
+	uint32_t slot, window, i, n;
+
+	np_qp_set_timeout(60000);
+	np_qp_set_shares(DEPTH, 0);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	for (n = 0; n < ARRAY_SIZE(steps); n++) {
+		ASSERT_EQ(0, open_as(&qps[n], self, steps[n].uid, &slot, &window));
+		command = np_window_command(NVMEPEER_OP_READ, window, 0, NP_MEMORY_BYTES / NP_BLOCK, slot, 0);
+		ASSERT_EQ(0, put_some(&qps[n], &command, steps[n].put));
+		EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, steps[n].held));
+		np_sleep_ms(20);
+		EXPECT_EQ(steps[n].held, np_bad_get(&self->bad, BADCTRL_HELD));
+	}
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	for (n = 0; n < ARRAY_SIZE(steps); n++) {
+		for (i = 0; i < steps[n].put; i++)
+			EXPECT_EQ(0, np_qp_reap(&qps[n], NULL, NP_TIMEOUT_MS));
+		np_qp_close(&qps[n]);
+	}
+	np_qp_set_shares(0, 0);
 }
 
 /* A write that hangs, and that the controller does not abort. */
