@@ -290,7 +290,7 @@ TEST_F(mediated, data_in_device_memory)
 
 	ASSERT_LE(0, gpu);
 	ASSERT_EQ(0, np_ioctl(gpu, SOFTGPU_ALLOC, &alloc));
-	ASSERT_EQ(0, np_write_file(READ_MS, "1000000"));
+	ASSERT_EQ(0, np_write_file(READ_MS, "10000"));
 	ASSERT_EQ(0, np_buf_add(&self->qp, alloc.fd, 0, &slot));
 	command = np_window_command(NVMEPEER_OP_READ, self->part, 0, 8, slot, 0);
 	for (i = 0; i < SLOW_READS; i++)
@@ -314,6 +314,10 @@ TEST_F(mediated, slow_device_memory_ends)
 	ASSERT_EQ(0, np_buf_add(&self->qp, alloc.fd, 0, &slot));
 	command = np_window_command(NVMEPEER_OP_READ, self->part, 0, 8, slot, 0);
 	ASSERT_EQ(0, np_write_file(READ_MS, "0"));
+	/* Data that comes from there needs none. */
+	command.opcode = NVMEPEER_OP_WRITE;
+	EXPECT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
+	command.opcode = NVMEPEER_OP_READ;
 	EXPECT_EQ(BUFFER_GONE, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 	ASSERT_EQ(sizeof(event), read(self->qp.fd, &event, sizeof(event)));
 	EXPECT_EQ(NVME_PEER_EVENT_BUFFER_ENDED, event.type);
@@ -1165,16 +1169,20 @@ TEST_F_TIMEOUT(mediated, hostile_entries_harm_no_neighbour,
 TEST_F(mediated, many_refused_entries)
 {
 	const struct np_command command = { .opcode = 0x7f, .nsid = 1 };
+	struct np_pollers before, after;
 	struct np_qp qp;
 	uint32_t i;
 
 	np_qp_set_shares(0, NVME_PEER_MAX_WEIGHT);
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, 1024));
+	ASSERT_EQ(0, np_pollers_read(&before));
 	for (i = 0; i < 1000; i++)
 		np_qp_put(&qp, &command);
 	ASSERT_EQ(0, np_qp_ring_doorbell(&qp));
 	for (i = 0; i < 1000; i++)
 		ASSERT_EQ(INVALID_OPCODE, np_qp_reap(&qp, NULL, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_pollers_read(&after));
+	EXPECT_LE(before.active + 1000 / 128, after.active);
 	np_qp_close(&qp);
 	np_qp_set_shares(0, 0);
 	EXPECT_EQ(0, verify(self, 13));
