@@ -32,7 +32,14 @@ static u64 nvmep_entry64(const __le32 *dwords)
 	return le32_to_cpu(dwords[0]) | (u64)le32_to_cpu(dwords[1]) << 32;
 }
 
-static const struct nvmep_mediate_window *
+/**
+ * nvmep_mediate_window() - find a window
+ * @rights: of a queue pair
+ * @id: ID of the window
+ *
+ * Return: the window, or NULL.
+ */
+const struct nvmep_mediate_window *
 nvmep_mediate_window(const struct nvmep_mediate_rights *rights, u32 id)
 {
 	u32 slot = NVMEP_WINDOW_SLOT(id);
@@ -47,12 +54,11 @@ nvmep_mediate_window(const struct nvmep_mediate_rights *rights, u32 id)
 static bool nvmep_in_window(const struct nvmep_mediate_window *window, u64 lba,
 			    u32 blocks)
 {
-	u64 left;
+	u64 left = window->device_blocks -
+		   min(window->device_blocks, window->first);
 
-	if (blocks > window->blocks || lba > window->blocks - blocks ||
-	    window->first > window->device_blocks)
+	if (blocks > window->blocks || lba > window->blocks - blocks)
 		return false;
-	left = window->device_blocks - window->first;
 	return blocks <= left && lba <= left - blocks;
 }
 

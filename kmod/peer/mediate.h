@@ -134,6 +134,8 @@ struct nvmep_mediate_command {
 	u32 zeroes;
 };
 
+const struct nvmep_mediate_window *
+nvmep_mediate_window(const struct nvmep_mediate_rights *rights, u32 id);
 u16 nvmep_mediate_check(const struct nvmep_mediate_rights *rights,
 			const __le32 entry[NVMEP_SQE_DWORDS],
 			struct nvmep_mediate_command *command);

@@ -467,14 +467,12 @@ static void nvmep_tenant_drop_window(struct nvmep_tenant *tenant, u32 slot)
 /* The slot of a window, or 0. */
 static u32 nvmep_tenant_find_window(const struct nvmep_tenant *tenant, u32 id)
 {
-	u32 slot = NVMEP_WINDOW_SLOT(id);
+	const struct nvmep_mediate_window *right;
 
 	lockdep_assert_held(&tenant->mutex);
 
-	if (!slot || slot >= tenant->rights.window_slots)
-		return 0;
-	slot = array_index_nospec(slot, tenant->rights.window_slots);
-	return tenant->rights.windows[slot].id == id ? slot : 0;
+	right = nvmep_mediate_window(&tenant->rights, id);
+	return right ? right - tenant->rights.windows : 0;
 }
 
 /**
