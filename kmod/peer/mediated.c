@@ -595,8 +595,7 @@ static u32 nvmep_tenant_find_buffer_slot(const struct nvmep_tenant *tenant)
 
 /*
  * Either this sees that the exporter has invalidated the buffer, or the work of
- * the invalidation sees the tenant and waits for the lock.  Returns the slot or
- * an error.
+ * the invalidation sees the tenant and waits for the lock.
  */
 static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
 				       struct nvmep_buf *buf)
@@ -625,27 +624,24 @@ static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
 		};
 	}
 	spin_unlock(&mediator->lock);
-	return err ? err : slot;
+	return err;
 }
 
-/*
- * Another thread may remove the buffer as soon as it has a slot.  Returns the
- * slot or an error.
- */
+/* Another thread may remove the buffer as soon as it has a slot. */
 static int nvmep_tenant_add_buffer(struct nvmep_tenant *tenant,
 				   struct nvmep_buf *buf)
 {
-	int ret;
+	int err;
 
 	if (buf->segments.length >> NVMEP_HANDLE_SHIFT)
 		return -ERANGE;
-	ret = nvmep_buf_map_word(buf);
-	if (ret)
-		return ret;
+	err = nvmep_buf_map_word(buf);
+	if (err)
+		return err;
 	mutex_lock(&tenant->mutex);
-	ret = nvmep_tenant_publish_buffer(tenant, buf);
+	err = nvmep_tenant_publish_buffer(tenant, buf);
 	mutex_unlock(&tenant->mutex);
-	return ret;
+	return err;
 }
 
 /* Before the mapping: the caller may repeat what is refused. */
@@ -672,11 +668,11 @@ nvmep_tenant_import(struct nvmep_tenant *tenant, struct nvme_peer_buf_add *cmd,
 		.offset = cmd->offset,
 		.length = cmd->length,
 	};
-	int slot = nvmep_buf_import_check(tenant->qp->ctrl, &import);
+	int err = nvmep_buf_import_check(tenant->qp->ctrl, &import);
 	struct nvmep_buf *buf;
 
-	if (slot)
-		return ERR_PTR(slot);
+	if (err)
+		return ERR_PTR(err);
 	buf = nvmep_buf_import_checked(tenant->qp->ctrl, dmabuf, &import,
 				       nvmep_tenant_buf_invalidated);
 	if (IS_ERR(buf))
@@ -686,13 +682,13 @@ nvmep_tenant_import(struct nvmep_tenant *tenant, struct nvme_peer_buf_add *cmd,
 	cmd->reason = import.reason;
 	cmd->pci_address = import.pci_address;
 	nvmep_buf_get(buf);
-	slot = nvmep_tenant_add_buffer(tenant, buf);
-	if (slot < 0) {
+	err = nvmep_tenant_add_buffer(tenant, buf);
+	if (err) {
 		nvmep_buf_put(buf);
 		nvmep_buf_put(buf);
-		return ERR_PTR(slot);
+		return ERR_PTR(err);
 	}
-	cmd->slot = slot;
+	cmd->slot = buf->handle;
 	return buf;
 }
 
@@ -915,9 +911,10 @@ void nvmep_tenant_free(struct nvmep_tenant *tenant)
 static void nvmep_tenant_init_commands(struct nvmep_tenant *tenant)
 {
 	struct nvmep_tenant_command *command;
+	u32 left = tenant->depth;
 
-	for (command = tenant->commands;
-	     command < tenant->commands + tenant->depth; command++) {
+	while (left--) {
+		command = &tenant->commands[left];
 		INIT_LIST_HEAD(&command->node);
 		command->tenant = tenant;
 		command->next = tenant->idle;
