@@ -734,8 +734,8 @@ static bool nvmep_file_is_current(const struct nvmep_file *file)
 	bool current_version;
 
 	spin_lock(&file->mediator->lock);
-	current_version = version == file->version &&
-			  version == file->write_version;
+	/* Never newer than that for reads. */
+	current_version = version == file->write_version;
 	spin_unlock(&file->mediator->lock);
 	return current_version;
 }
