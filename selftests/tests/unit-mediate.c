@@ -108,6 +108,25 @@ TEST_F(mediate, windows_end_where_they_end)
 	EXPECT_EQ(0, status_of_rw(self, 0, ID(1), 0, 1, 0));
 }
 
+/* One command for all that there is, and for a block more than that. */
+TEST_F(mediate, commands_as_long_as_the_window)
+{
+	struct nvmep_mediate_window *window = &self->model.windows[1];
+
+	EXPECT_EQ(0, status_of_rw(self, 2, ID(1), 0, 1000, BUFFER(1, 0)));
+	/* The block device goes on behind the window. */
+	window->device_blocks = 5000;
+	EXPECT_EQ(0, status_of_rw(self, 2, ID(1), 0, 1000, BUFFER(1, 0)));
+	EXPECT_EQ(NVME_SC_LBA_RANGE, status_of_rw(self, 2, ID(1), 0, 1001, BUFFER(1, 0)));
+	EXPECT_EQ(NVME_SC_LBA_RANGE, status_of_rw(self, 2, ID(1), 1, 1000, BUFFER(1, 0)));
+	/* It ends two blocks behind the beginning of the window. */
+	window->device_blocks = 10;
+	EXPECT_EQ(0, status_of_rw(self, 2, ID(1), 0, 2, BUFFER(1, 0)));
+	EXPECT_EQ(NVME_SC_LBA_RANGE, status_of_rw(self, 2, ID(1), 0, 3, BUFFER(1, 0)));
+	window->device_blocks = 8;
+	EXPECT_EQ(NVME_SC_LBA_RANGE, status_of_rw(self, 2, ID(1), 0, 1, BUFFER(1, 0)));
+}
+
 TEST_F(mediate, stale_and_unknown_windows)
 {
 	EXPECT_EQ(NVME_SC_INVALID_NS, status_of_rw(self, 2, NVMEP_WINDOW_ID(1, 6), 0, 1, BUFFER(1, 0)));
@@ -117,6 +136,29 @@ TEST_F(mediate, stale_and_unknown_windows)
 	EXPECT_EQ(NVME_SC_INVALID_NS, status_of_rw(self, 0, UINT32_MAX, 0, 1, 0));
 	/* Slot 0 has ID 0 as an empty slot has, and is none. */
 	EXPECT_EQ(NVME_SC_INVALID_NS, status_of_rw(self, 2, 0, 0, 1, BUFFER(1, 0)));
+}
+
+static u16 check_of_read(FIXTURE_DATA(mediate) *self, u32 id, u64 address)
+{
+	struct nvmep_mediate_command command;
+
+	fill(self->entry, 2, id, 0, 1, address);
+	return nvmep_mediate_check(&self->model.rights, self->entry, &command) & 0x7ff;
+}
+
+/* What lies behind the slots, and in the unused one, is neither a window nor a buffer. */
+TEST_F(mediate, slots_end_where_they_end)
+{
+	self->model.buffers[0] = self->model.buffers[1];
+	EXPECT_EQ(NVME_SC_DATA_XFER_ERROR, check_of_read(self, ID(1), BUFFER(0, 0)));
+	self->model.rights.buffer_slots = 3;
+	EXPECT_EQ(0, check_of_read(self, ID(1), BUFFER(2, 0)));
+	EXPECT_EQ(NVME_SC_DATA_XFER_ERROR, check_of_read(self, ID(1), BUFFER(3, 0)));
+	self->model.rights.window_slots = 3;
+	EXPECT_EQ(0, check_of_read(self, ID(2), BUFFER(1, 0)));
+	EXPECT_EQ(NVME_SC_INVALID_NS, check_of_read(self, ID(3), BUFFER(1, 0)));
+	self->model.windows[0].id = NVMEP_WINDOW_ID(0, 7);
+	EXPECT_EQ(NVME_SC_INVALID_NS, check_of_read(self, NVMEP_WINDOW_ID(0, 7), BUFFER(1, 0)));
 }
 
 TEST_F(mediate, rights)
@@ -153,6 +195,10 @@ TEST_F(mediate, buffers_end_where_they_end)
 	EXPECT_EQ(NVME_SC_DATA_XFER_ERROR, status_of_rw(self, 2, ID(1), 0, 1, BUFFER(MODEL_BUFFERS, 0)));
 	EXPECT_EQ(NVME_SC_DATA_XFER_ERROR, status_of_rw(self, 2, ID(1), 0, 1, BUFFER(0xffff, 0)));
 	EXPECT_EQ(NVME_SC_PRP_INVALID_OFFSET, status_of_rw(self, 2, ID(1), 0, 1, BUFFER(1, 2)));
+	/* All of it by one command. */
+	self->model.buffers[1].length = MODEL_PAGE;
+	EXPECT_EQ(0, status_of_rw(self, 2, ID(1), 0, 8, BUFFER(1, 0)));
+	EXPECT_EQ(NVME_SC_DATA_XFER_ERROR, status_of_rw(self, 2, ID(1), 0, 9, BUFFER(1, 0)));
 	self->model.buffers[1].length = 0;
 	EXPECT_EQ(NVME_SC_DATA_XFER_ERROR, status_of_rw(self, 2, ID(1), 0, 1, BUFFER(1, 0)));
 	self->model.buffers[1].ended = true;
