@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -357,6 +358,52 @@ TEST_F(bad_files, end_does_not_wait_for_cached_pages)
 	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
 	close(stall);
 	EXPECT_EQ(0, np_works_anywhere());
+}
+
+/**
+ * struct remover - a thread that removes the window
+ */
+struct remover {
+	const struct np_qp *qp;
+	uint32_t window;
+	int ret;
+	atomic_bool done;
+	pthread_t thread;
+};
+
+static void *remove_window(void *argument)
+{
+	struct remover *remover = argument;
+
+	remover->ret = np_window_remove(remover->qp, remover->window);
+	atomic_store(&remover->done, true);
+	return NULL;
+}
+
+/* A write that waits for them succeeds although its window is being removed. */
+TEST_F(bad_files, removal_waits_for_cached_pages)
+{
+	struct nvmep_test_stall invalidate = { .function = "invalidate_inode_pages2_range", .any_thread = 1 };
+	struct remover remover = { .qp = &self->qp, .window = self->window };
+	uint8_t page[NP_PAGE];
+	int stall;
+
+	ASSERT_EQ(NP_PAGE, pread(self->file, page, NP_PAGE, 0));
+	stall = np_stall(&invalidate);
+	ASSERT_LE(0, stall);
+	/* The stalled thread blocks its CPU, so the rest runs on the other one. */
+	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
+	ASSERT_EQ(0, put(self, NVMEPEER_OP_WRITE));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	ASSERT_EQ(0, pthread_create(&remover.thread, NULL, remove_window, &remover));
+	np_sleep_ms(20);
+	EXPECT_FALSE(atomic_load(&remover.done));
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
+	close(stall);
+	EXPECT_EQ(0, np_works_anywhere());
+	pthread_join(remover.thread, NULL);
+	EXPECT_EQ(0, remover.ret);
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
 }
 
 /* Also while a command has parts that were not sent. */
