@@ -520,13 +520,17 @@ TEST_F(bad_mediated, wrong_and_duplicate_completions)
 /* A flush that hangs takes those that wait for it along. */
 TEST_F(bad_mediated, flushes_share_one_command)
 {
-	const struct np_command command = { .opcode = NVMEPEER_OP_FLUSH, .nsid = self->window };
-	uint32_t i;
+	struct np_command command = { .opcode = NVMEPEER_OP_FLUSH };
+	uint32_t again, i;
 
+	/* Windows on one namespace. */
+	ASSERT_EQ(0, np_window_add(&self->qp, self->bad.disk, 0, 0, &again));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_COUNT, 0, BADCTRL_EVERY));
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < 8; i++) {
+		command.nsid = i % 2 ? again : self->window;
 		np_qp_put(&self->qp, &command);
+	}
 	ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
 	while (!np_bad_get(&self->bad, BADCTRL_HELD))
 		np_sleep_ms(1);
@@ -582,6 +586,55 @@ TEST_F(bad_mediated, ends_with_a_command_in_flight)
 	np_qp_close(&self->qp);
 	self->qp.fd = -1;
 	ASSERT_EQ(0, open_qp(&self->qp, &self->bad, &self->memory, &self->window));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+}
+
+/**
+ * struct remover - a thread that removes a buffer
+ */
+struct remover {
+	const struct np_qp *qp;
+	uint32_t slot;
+	int ret;
+	atomic_bool done;
+	pthread_t thread;
+};
+
+static void *remove_buffer(void *argument)
+{
+	struct remover *remover = argument;
+
+	remover->ret = np_buf_remove(remover->qp, remover->slot);
+	atomic_store(&remover->done, true);
+	return NULL;
+}
+
+/* While a removal waits for the controller, the buffer is in its slot, but nobody else removes it. */
+TEST_F(bad_mediated, buffer_is_removed_once)
+{
+	struct remover remover = { .qp = &self->qp, .slot = self->memory.slot };
+	struct nvme_peer_window_info info;
+	struct nvme_peer_qp_stats stats;
+	int status;
+
+	ASSERT_EQ(0, put_reads(self, 1));
+	ASSERT_EQ(0, np_qp_stats(&self->qp, &stats));
+	EXPECT_EQ(1, stats.in_flight);
+	ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
+	EXPECT_EQ(1, info.in_flight);
+	ASSERT_EQ(0, pthread_create(&remover.thread, NULL, remove_buffer, &remover));
+	do
+		status = run(self, NVMEPEER_OP_READ);
+	while (!status);
+	EXPECT_EQ(DATA_TRANSFER, status);
+	EXPECT_EQ(-ENOENT, np_buf_remove(&self->qp, self->memory.slot));
+	np_sleep_ms(10);
+	EXPECT_FALSE(atomic_load(&remover.done));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	pthread_join(remover.thread, NULL);
+	EXPECT_EQ(0, remover.ret);
+	ASSERT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &self->memory.slot));
 	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
 }
 
