@@ -285,13 +285,26 @@ TEST_F(mediated, data_in_device_memory)
 {
 	struct softgpu_alloc alloc = { .size = BYTES };
 	int gpu = open("/dev/softgpu0", O_RDWR | O_CLOEXEC);
+	struct nvme_peer_buf_add add = { .size = sizeof(add) };
+	struct nvme_peer_buf_import import;
 	struct np_command command;
 	uint32_t slot, i;
 
 	ASSERT_LE(0, gpu);
 	ASSERT_EQ(0, np_ioctl(gpu, SOFTGPU_ALLOC, &alloc));
 	ASSERT_EQ(0, np_write_file(READ_MS, "10000"));
-	ASSERT_EQ(0, np_buf_add(&self->qp, alloc.fd, 0, &slot));
+	add.dmabuf_fd = alloc.fd;
+	ASSERT_EQ(0, np_ioctl(self->qp.fd, NVME_PEER_BUF_ADD, &add));
+	slot = add.slot;
+	/* It reports what an import does. */
+	ASSERT_EQ(0, np_import(self->ctrl.fd, alloc.fd, 0, &import));
+	EXPECT_EQ(BYTES, add.length);
+	EXPECT_EQ(1, import.pci_address.valid);
+	EXPECT_EQ(0, memcmp(&import.pci_address, &add.pci_address, sizeof(add.pci_address)));
+	EXPECT_NE(NVME_PEER_REASON_NONE, import.reason);
+	EXPECT_EQ(import.verdict, add.verdict);
+	EXPECT_EQ(import.reason, add.reason);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
 	command = np_window_command(NVMEPEER_OP_READ, self->part, 0, 8, slot, 0);
 	for (i = 0; i < SLOW_READS; i++)
 		ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
@@ -390,8 +403,12 @@ TEST_F(mediated, refused_commands_complete)
 	EXPECT_EQ(1, limits.buffers);
 	EXPECT_EQ(0, limits.sealed);
 	EXPECT_LE(NP_PAGE, limits.max_transfer);
+	EXPECT_LE(NP_PAGE, limits.max_write_zeroes);
 	ASSERT_GE(2U << 20, limits.max_write_zeroes);
-	zeroes = np_window_command(NVMEPEER_OP_WRITE_ZEROES, self->whole, 0, 65536, 0, 0);
+	zeroes = np_window_command(NVMEPEER_OP_WRITE_ZEROES, self->whole, NP_AREA(4) / NP_BLOCK,
+				   limits.max_write_zeroes / NP_BLOCK, 0, 0);
+	EXPECT_EQ(0, np_qp_run(&self->qp, &zeroes, NP_TIMEOUT_MS));
+	zeroes.cdw10[2]++;
 	EXPECT_EQ(INVALID_FIELD, np_qp_run(&self->qp, &zeroes, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, verify(self, 2));
 }
@@ -400,6 +417,7 @@ TEST_F(mediated, rights_are_those_of_the_descriptors)
 {
 	int reader = np_open_node(&self->ctrl, "/dev/nvmep%dn1p1", O_RDONLY);
 	int writer = np_open_node(&self->ctrl, "/dev/nvmep%dn1p1", O_WRONLY);
+	struct nvme_peer_window_add add = { .size = sizeof(add), .fd = reader };
 	struct nvme_peer_window_info info;
 	uint32_t read_only, write_only, from, to;
 	struct np_command command;
@@ -407,7 +425,11 @@ TEST_F(mediated, rights_are_those_of_the_descriptors)
 
 	ASSERT_LE(0, reader);
 	ASSERT_LE(0, writer);
-	ASSERT_EQ(0, np_window_add(&self->qp, reader, 0, 0, &read_only));
+	ASSERT_EQ(0, np_ioctl(self->qp.fd, NVME_PEER_WINDOW_ADD, &add));
+	EXPECT_EQ(NVME_PEER_RIGHT_READ, add.rights);
+	EXPECT_EQ(PART_BLOCKS, add.blocks);
+	EXPECT_EQ(NP_BLOCK, add.block_size);
+	read_only = add.id;
 	ASSERT_EQ(0, np_window_add(&self->qp, writer, 0, 0, &write_only));
 	close(reader);
 	close(writer);
@@ -586,6 +608,11 @@ TEST_F(mediated, limits_and_seal)
 	EXPECT_EQ(-EDQUOT, np_window_add(&small, self->disk, 0, 0, NULL));
 	EXPECT_EQ(0, np_buf_add(&small, self->memory.fd, 0, &slot));
 	EXPECT_EQ(-EDQUOT, np_buf_add(&small, self->memory.fd, 0, &slot));
+	ASSERT_EQ(0, np_ioctl(small.fd, NVME_PEER_QP_LIMITS, &limits));
+	EXPECT_EQ(1, limits.max_windows);
+	EXPECT_EQ(1, limits.windows);
+	EXPECT_EQ(1, limits.max_buffers);
+	EXPECT_EQ(1, limits.buffers);
 	EXPECT_EQ(0, np_window_remove(&small, 1));
 	EXPECT_EQ(0, np_buf_remove(&small, slot));
 	EXPECT_EQ(0, np_qp_seal(&small));
@@ -598,7 +625,87 @@ TEST_F(mediated, limits_and_seal)
 	EXPECT_EQ(30000, limits.timeout_ms);
 	EXPECT_EQ(1, limits.sealed);
 	EXPECT_EQ(0, limits.windows);
+	EXPECT_EQ(0, limits.buffers);
 	close(small.fd);
+}
+
+static int open_smallest(const struct np_ctrl *ctrl, struct np_qp *qp)
+{
+	struct nvme_peer_qp_create create = {
+		.size = sizeof(create), .mode = NVME_PEER_MODE_MEDIATED, .sq_entries = 4, .cq_entries = 4,
+		.max_windows = 1, .max_buffers = 1,
+	};
+	int ret = np_ioctl(ctrl->fd, NVME_PEER_QP_CREATE, &create);
+
+	*qp = (struct np_qp){ .fd = create.qp_fd };
+	return ret;
+}
+
+/* Also what is in the last slots goes with the queue pair. */
+TEST_F(mediated, full_slots_end_with_their_queue_pair)
+{
+	char before[NP_OBJECTS];
+	struct np_memory memory;
+	struct np_qp full;
+	uint32_t slot;
+
+	ASSERT_EQ(0, np_module_objects(before));
+	ASSERT_EQ(0, np_memory_alloc(&memory, self->ctrl.fd));
+	ASSERT_EQ(0, open_smallest(&self->ctrl, &full));
+	/* It could not be removed while it is open. */
+	EXPECT_EQ(0, np_window_add(&full, self->partition, 0, 0, NULL));
+	EXPECT_EQ(0, np_buf_add(&full, memory.fd, 0, &slot));
+	EXPECT_EQ(-EDQUOT, np_buf_add(&full, memory.fd, 0, &slot));
+	/* Sealed comes before full. */
+	EXPECT_EQ(0, np_qp_seal(&full));
+	EXPECT_EQ(-EPERM, np_window_add(&full, self->disk, 0, 0, NULL));
+	EXPECT_EQ(-EPERM, np_buf_add(&full, memory.fd, 0, &slot));
+	close(full.fd);
+	np_memory_free(&memory);
+	EXPECT_EQ(0, np_module_objects_wait(before, NP_TIMEOUT_MS));
+}
+
+/* Its slot is empty for good then. */
+TEST_F(mediated, each_window_of_a_slot_has_an_id)
+{
+	uint32_t i, id = 0;
+	struct np_qp small;
+
+	if (np_kmemleak_on())
+		SKIP(return, "takes long in a debug kernel");
+	ASSERT_EQ(0, open_smallest(&self->ctrl, &small));
+	for (i = 0; i < 1U << 16; i++) {
+		ASSERT_EQ(0, np_window_add(&small, self->disk, 0, 0, &id));
+		ASSERT_EQ(i << 16 | 1, id);
+		ASSERT_EQ(0, np_window_remove(&small, id));
+	}
+	EXPECT_EQ(-EDQUOT, np_window_add(&small, self->disk, 0, 0, &id));
+	close(small.fd);
+}
+
+/* A user has 1 GiB: neither what is refused counts, nor what has been removed. */
+TEST_F(mediated, only_present_buffers_count)
+{
+	struct nvme_peer_buf_alloc alloc = { .size = sizeof(alloc), .length = 16U << 20 };
+	const uint32_t many = 64;
+	struct np_qp sealed;
+	uint32_t slot, i;
+
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_BUF_ALLOC, &alloc));
+	ASSERT_EQ(0, np_write_file(MAPPED, "1"));
+	ASSERT_EQ(0, open_smallest(&self->ctrl, &sealed));
+	ASSERT_EQ(0, np_qp_seal(&sealed));
+	for (i = 0; i < many; i++)
+		ASSERT_EQ(-EPERM, np_buf_add(&sealed, alloc.fd, 0, &slot));
+	for (i = 0; i < many; i++)
+		ASSERT_EQ(-EINVAL, np_buf_add(&self->qp, alloc.fd, 4, &slot));
+	for (i = 0; i < many; i++) {
+		ASSERT_EQ(0, np_buf_add(&self->qp, alloc.fd, 0, &slot));
+		ASSERT_EQ(0, np_buf_remove(&self->qp, slot));
+	}
+	EXPECT_EQ(0, np_buf_add(&self->qp, alloc.fd, 0, &slot));
+	close(sealed.fd);
+	close(alloc.fd);
 }
 
 TEST_F(mediated, refused_parameters)
@@ -606,7 +713,9 @@ TEST_F(mediated, refused_parameters)
 	const struct nvme_peer_qp_create valid = {
 		.size = sizeof(valid), .mode = NVME_PEER_MODE_MEDIATED, .sq_entries = 4, .cq_entries = 4,
 	};
-	struct nvme_peer_qp_create bad[] = { valid, valid, valid, valid, valid, valid, valid, valid, valid };
+	struct nvme_peer_qp_create bad[] = {
+		valid, valid, valid, valid, valid, valid, valid, valid, valid, valid,
+	};
 	struct nvme_peer_qp_seal seal = { .size = sizeof(seal), .flags = 1 };
 	struct nvme_peer_qp_limits limits = { .size = sizeof(limits), .flags = 1 };
 	struct nvme_peer_qp_stats counts = { .size = sizeof(counts), .flags = 1 };
@@ -623,6 +732,7 @@ TEST_F(mediated, refused_parameters)
 	bad[7].mode = NVME_PEER_MODE_RELAY;
 	bad[7].depth = 1;
 	bad[8].reserved2 = 1;
+	bad[9].cq_handle = 1;
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
 		EXPECT_EQ(-EINVAL, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &bad[i]))
 			TH_LOG("case %u", i);
@@ -927,6 +1037,11 @@ static int use_without_capabilities(int ctrl_fd)
 	heavy.timeout_ms = 120000;
 	if (np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, &heavy) != -EPERM)
 		return 7;
+	/* The timeout of the CPU's I/O. */
+	heavy.timeout_ms = 30000;
+	if (np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, &heavy))
+		return 8;
+	close(heavy.qp_fd);
 	if (np_memory_alloc(&memory, ctrl_fd) || np_buf_add(&qp, memory.fd, 0, &memory.slot) ||
 	    np_window_add(&qp, disk, 0, 0, &window))
 		return 4;
