@@ -27,6 +27,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
@@ -107,9 +108,9 @@ static int run(const char *format, const char *value)
 	return system(command);
 }
 
-static int change_partition(int disk, int operation)
+static int change_partition(int disk, int operation, uint64_t bytes)
 {
-	struct blkpg_partition partition = { .start = START, .length = SIZE, .pno = 1 };
+	struct blkpg_partition partition = { .start = START, .length = (long long)bytes, .pno = 1 };
 	struct blkpg_ioctl_arg argument = {
 		.op = operation,
 		.datalen = sizeof(partition),
@@ -130,7 +131,7 @@ FIXTURE_SETUP(files)
 	self->whole = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR);
 	ASSERT_LE(0, self->whole);
 	np_partition_remove(self->whole);
-	ASSERT_EQ(0, change_partition(self->whole, BLKPG_ADD_PARTITION));
+	ASSERT_EQ(0, change_partition(self->whole, BLKPG_ADD_PARTITION, SIZE));
 	ASSERT_EQ(0, run(variant->make, self->disk));
 	ASSERT_EQ(0, run("mkdir -p " MOUNT " && mount %s " MOUNT, self->disk));
 	ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
@@ -552,8 +553,17 @@ TEST_F(files, shared_blocks_are_refused)
 	EXPECT_EQ(0, still_writable(OTHER));
 }
 
+static int module_users(void)
+{
+	char text[32] = "";
+
+	return np_read_file("/sys/module/nvme_peer/refcnt", text, sizeof(text)) ?: atoi(text);
+}
+
 TEST_F(files, last_window_releases_the_file)
 {
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int users = module_users();
 	struct stat before, after;
 	uint32_t first, second, round;
 	struct np_qp other;
@@ -577,6 +587,11 @@ TEST_F(files, last_window_releases_the_file)
 		ASSERT_EQ(1, pwrite(self->file, "x", 1, 0)) TH_LOG("%u", round);
 	}
 	np_qp_close(&other);
+	/* Those that have gone do not keep the module, but the last one may do so for a moment. */
+	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	while (module_users() != users && np_now_ms() < end)
+		np_sleep_ms(1);
+	EXPECT_EQ(users, module_users());
 }
 
 TEST_F(files, time_stamps_are_set_at_the_end)
@@ -586,6 +601,10 @@ TEST_F(files, time_stamps_are_set_at_the_end)
 	ASSERT_EQ(0, fstat(self->file, &before));
 	np_sleep_ms(50);
 	ASSERT_EQ(0, read_piece(self));
+	/* A write that is refused is none. */
+	ASSERT_EQ(0, set_flags(variant, DATA, FS_IMMUTABLE_FL));
+	EXPECT_EQ(READ_ONLY, write_piece(self));
+	ASSERT_EQ(0, set_flags(variant, DATA, 0));
 	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
 	ASSERT_EQ(0, fstat(self->file, &after));
 	EXPECT_EQ(0, memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)));
@@ -731,6 +750,9 @@ TEST_F(files, frozen_file_system_is_read_after_a_change)
 	EXPECT_EQ(0, read_piece(self));
 	ASSERT_EQ(0, freeze(FITHAW));
 	EXPECT_EQ(0, write_piece(self));
+	/* What waited for the comparison has ended its use once. */
+	ASSERT_EQ(0, freeze(FIFREEZE));
+	ASSERT_EQ(0, freeze(FITHAW));
 }
 
 /* The end of the pin changes time stamps, and waits for the thaw. */
@@ -741,6 +763,9 @@ TEST_F(files, frozen_file_is_released_after_the_thaw)
 	np_sleep_ms(100);
 	ASSERT_EQ(0, freeze(FITHAW));
 	EXPECT_TRUE(becomes_writable(DATA));
+	/* The attempts meanwhile have ended no use of the file system. */
+	ASSERT_EQ(0, freeze(FIFREEZE));
+	ASSERT_EQ(0, freeze(FITHAW));
 }
 
 TEST_F(files, read_only_file_system_takes_no_writes)
@@ -776,6 +801,22 @@ TEST_F(files, immutable_file_takes_no_writes)
 		ASSERT_EQ(0, set_flags(variant, DATA, 0));
 		EXPECT_EQ(0, write_piece(self));
 	}
+}
+
+TEST_F(files, read_only_partition_takes_no_writes)
+{
+	int partition = open(self->disk, O_RDONLY), on = 1, off = 0;
+	struct nvme_peer_window_info info;
+
+	ASSERT_LE(0, partition);
+	ASSERT_EQ(0, ioctl(partition, BLKROSET, &on));
+	EXPECT_EQ(READ_ONLY, write_piece(self));
+	EXPECT_EQ(0, read_piece(self));
+	ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
+	EXPECT_EQ(NVME_PEER_RIGHT_READ, info.rights);
+	ASSERT_EQ(0, ioctl(partition, BLKROSET, &off));
+	EXPECT_EQ(0, write_piece(self));
+	close(partition);
 }
 
 TEST_F(files, changes_of_attributes_end_nothing)
@@ -1124,8 +1165,29 @@ TEST_F(files, those_who_lock_in_turn_do_not_stop_commands)
 	EXPECT_EQ(NULL, ret);
 }
 
+/**
+ * struct adder - a thread that adds a window
+ */
+struct adder {
+	const struct np_qp *qp;
+	int file;
+	uint32_t window;
+	int ret;
+	pthread_t thread;
+};
+
+static void *add_window(void *argument)
+{
+	struct adder *adder = argument;
+
+	adder->ret = np_window_add(adder->qp, adder->file, 0, 0, &adder->window);
+	return NULL;
+}
+
+/* A window that waits for the lock keeps what is to be released, and then releases it. */
 TEST_F(files, locked_file_is_released_later)
 {
+	struct adder adder = { .qp = &self->qp };
 	struct locker locker;
 	int64_t began;
 	pthread_t thread;
@@ -1140,8 +1202,14 @@ TEST_F(files, locked_file_is_released_later)
 	began = np_now_ms();
 	ASSERT_EQ(0, np_window_remove(&self->qp, window));
 	EXPECT_GT(began + NP_TIMEOUT_MS / 2, np_now_ms());
+	adder.file = self->other;
+	ASSERT_EQ(0, pthread_create(&adder.thread, NULL, add_window, &adder));
+	np_sleep_ms(50);
 	locker_stop(&locker);
 	pthread_join(thread, NULL);
+	pthread_join(adder.thread, NULL);
+	ASSERT_EQ(0, adder.ret);
+	ASSERT_EQ(0, np_window_remove(&self->qp, adder.window));
 	EXPECT_TRUE(becomes_writable(OTHER));
 }
 
@@ -1197,6 +1265,52 @@ TEST_F(files, extents_are_those_of_the_file)
 	close(some.pin_fd);
 }
 
+/* More than the array of extents has room for at first, twice. */
+TEST_F(files, many_extents)
+{
+	struct nvme_peer_extents extents = { 0 };
+	const uint32_t many = 130;
+
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, np_make_scattered(DATA, many));
+	ASSERT_EQ(0, get_extents(self, &extents));
+	EXPECT_EQ(many, extents.count);
+	EXPECT_EQ(0, compare_extents(self, &extents));
+	close(extents.pin_fd);
+}
+
+/* The partition becomes smaller: first up to the last block of the file, then by one more. */
+TEST_F(files, file_at_the_end_of_its_partition)
+{
+	struct nvme_peer_extents all = { 0 }, again = { 0 };
+	struct nvme_peer_extent extents[PIECES];
+	struct nvme_peer_window_info info;
+	uint64_t end = 0;
+	uint32_t i;
+
+	ASSERT_EQ(0, get_extents(self, &all));
+	ASSERT_EQ((ssize_t)sizeof(extents), pread(all.pin_fd, extents, sizeof(extents), 0));
+	for (i = 0; i < PIECES; i++)
+		if (end < extents[i].lba + extents[i].blocks)
+			end = extents[i].lba + extents[i].blocks;
+	end = end * NP_BLOCK - START;
+	ASSERT_EQ(0, change_partition(self->whole, BLKPG_RESIZE_PARTITION, end));
+	ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
+	EXPECT_EQ(LENGTH / NP_BLOCK, info.blocks);
+	EXPECT_EQ(0, read_piece(self));
+	EXPECT_EQ(0, get_extents(self, &again));
+	close(again.pin_fd);
+	ASSERT_EQ(0, change_partition(self->whole, BLKPG_RESIZE_PARTITION, end - NP_BLOCK));
+	ASSERT_EQ(0, np_window_info(&self->qp, self->window, &info));
+	EXPECT_EQ(0, info.blocks);
+	EXPECT_EQ(LBA_RANGE, read_piece(self));
+	again = (struct nvme_peer_extents){ 0 };
+	EXPECT_EQ(-EIO, get_extents(self, &again));
+	ASSERT_EQ(0, change_partition(self->whole, BLKPG_RESIZE_PARTITION, SIZE));
+	EXPECT_EQ(0, read_piece(self));
+	close(all.pin_fd);
+}
+
 TEST_F(files, adjacent_blocks_are_one_extent)
 {
 	struct nvme_peer_extents extents = { .size = sizeof(extents) };
@@ -1210,6 +1324,61 @@ TEST_F(files, adjacent_blocks_are_one_extent)
 	EXPECT_EQ(1, extents.count);
 	EXPECT_EQ(LENGTH / NP_BLOCK, extents.blocks);
 	close(extents.pin_fd);
+}
+
+#define TRACE		"/sys/kernel/tracing/"
+#define LONG_BLOCKS	1000U
+
+/* Calls of bmap() since the last call of this function. */
+static uint32_t count_bmap(void)
+{
+	static uint32_t before;
+	char text[256] = "";
+	unsigned int hits = 0;
+	uint32_t since;
+
+	if (!np_read_file(TRACE "kprobe_profile", text, sizeof(text)))
+		sscanf(text, " np_bmap %u", &hits);
+	since = hits - before;
+	before = hits;
+	return since;
+}
+
+/* The steps from block to block double: a file of few extents takes few calls of the file system. */
+TEST_F(files, long_extents_take_few_calls)
+{
+	uint32_t id, most;
+
+	mount("tracefs", TRACE, "tracefs", 0, NULL);
+	if (np_write_file(TRACE "kprobe_events", "p:np_bmap bmap"))
+		SKIP(return, "no kprobe of bmap() in this kernel");
+	ASSERT_EQ(0, np_make_file(OTHER, LONG_BLOCKS * BYTES));
+	self->other = open(OTHER, O_RDWR);
+	ASSERT_EQ(0, fallocate(self->other, FALLOC_FL_COLLAPSE_RANGE, 700 * BYTES, BYTES));
+	/* Twice the binary logarithm of an extent, and a few. */
+	most = 24 * np_count_extents(self->other);
+	ASSERT_GT(LONG_BLOCKS / 8, most);
+	ASSERT_EQ(0, np_write_file(TRACE "events/kprobes/np_bmap/enable", "1"));
+	count_bmap();
+	ASSERT_EQ(0, np_window_add(&self->qp, self->other, 0, 0, &id));
+	EXPECT_GE(most, count_bmap());
+	/* All of them are compared. */
+	ASSERT_EQ(0, fchmod(self->other, 0640));
+	self->window = id;
+	EXPECT_EQ(0, read_piece(self));
+	EXPECT_GE(most, count_bmap());
+	EXPECT_EQ(0, np_write_file(TRACE "events/kprobes/np_bmap/enable", "0"));
+	EXPECT_EQ(0, np_write_file(TRACE "kprobe_events", "-:np_bmap"));
+}
+
+/* The descriptor may have been given to another user, who does not become that of the file by it. */
+static int read_as_another_user(int pin_fd)
+{
+	struct nvme_peer_extent extent;
+
+	if (setuid(1000) || pread(pin_fd, &extent, sizeof(extent), 0) != sizeof(extent))
+		return 1;
+	return getuid() == 1000 ? 0 : 2;
 }
 
 TEST_F(files, extents_pin_the_file)
@@ -1231,6 +1400,7 @@ TEST_F(files, extents_pin_the_file)
 	/* A change of attributes is none of blocks. */
 	ASSERT_EQ(0, fchmod(self->file, 0640));
 	EXPECT_EQ((ssize_t)sizeof(extent), pread(extents.pin_fd, &extent, sizeof(extent), 0));
+	EXPECT_EQ(0, np_in_child(read_as_another_user, extents.pin_fd));
 	close(extents.pin_fd);
 	EXPECT_TRUE(becomes_writable(DATA));
 }
@@ -1242,15 +1412,23 @@ TEST_F(files, each_window_removes_privileges)
 	struct stat after;
 
 	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
-	ASSERT_EQ(0, get_extents(self, &extents));
 	ASSERT_EQ(0, fchown(self->file, 1000, 1000));
 	ASSERT_EQ(0, fchmod(self->file, 04755));
 	ASSERT_EQ(0, change_capability(CAP_FSETID, false));
+	/* It will only be read. */
+	ASSERT_EQ(0, get_extents(self, &extents));
+	ASSERT_EQ(0, fstat(self->file, &after));
+	EXPECT_EQ(04755, after.st_mode & 07777);
 	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
 	ASSERT_EQ(0, raise_capability(CAP_FSETID));
 	ASSERT_EQ(0, fstat(self->file, &after));
 	EXPECT_EQ(0755, after.st_mode & 07777);
 	EXPECT_EQ(0, write_piece(self));
+	/* Also those that it gets later: a write removes them with the rights of the window's owner. */
+	ASSERT_EQ(0, fchmod(self->file, 04755));
+	EXPECT_EQ(0, write_piece(self));
+	ASSERT_EQ(0, fstat(self->file, &after));
+	EXPECT_EQ(0755, after.st_mode & 07777);
 	close(extents.pin_fd);
 }
 
@@ -1277,6 +1455,9 @@ TEST_F(files, extents_of_bad_requests)
 	self->file = self->whole;
 	bad = good;
 	EXPECT_EQ(-ENOTBLK, get_extents(self, &bad));
+	self->file = open(MOUNT, O_RDONLY | O_DIRECTORY);
+	EXPECT_EQ(-ENOTBLK, get_extents(self, &bad));
+	close(self->file);
 	self->file = -1;
 	EXPECT_EQ(-EBADF, get_extents(self, &bad));
 	self->file = file;
@@ -1332,6 +1513,53 @@ TEST_F(files, extents_that_changed_are_stale)
 		if (!i)
 			ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, PIECE, &self->window));
 	}
+}
+
+/* Also when they hold the data of the file again. */
+TEST_F(files, stale_extents_stay_stale)
+{
+	struct nvme_peer_extents extents = { 0 };
+	struct nvme_peer_extent extent;
+
+	if (is_xfs(variant))
+		SKIP(return, "XFS does not write data to its log");
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, get_extents(self, &extents));
+	ASSERT_EQ(0, set_flags(variant, DATA, FS_JOURNAL_DATA_FL));
+	EXPECT_EQ(ESTALE, error_of((int)pread(extents.pin_fd, &extent, sizeof(extent), 0)));
+	ASSERT_EQ(0, set_flags(variant, DATA, 0));
+	EXPECT_EQ(ESTALE, error_of((int)pread(extents.pin_fd, &extent, sizeof(extent), 0)));
+	close(extents.pin_fd);
+	EXPECT_TRUE(becomes_writable(DATA));
+}
+
+static int add_with_little_memory(int ctrl_fd)
+{
+	/* Those of a queue pair, and one for extents. */
+	struct rlimit limit = { .rlim_cur = 5 * NP_PAGE, .rlim_max = 6 * NP_PAGE };
+	int file = open(OTHER, O_RDWR);
+	uint32_t id, i;
+	struct np_qp qp;
+
+	if (file < 0 || setrlimit(RLIMIT_MEMLOCK, &limit) || setuid(1000) || np_drop_capabilities() ||
+	    np_qp_open(&qp, ctrl_fd, ENTRIES))
+		return 1;
+	if (np_window_add(&qp, file, 0, 0, NULL) != -ENOBUFS)
+		return 2;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_MEMLOCK, &limit))
+		return 3;
+	for (i = 0; i < 3; i++)
+		if (np_window_add(&qp, file, 0, 0, &id) || np_window_remove(&qp, id))
+			return 4;
+	return 0;
+}
+
+TEST_F(files, extents_are_locked_memory)
+{
+	ASSERT_EQ(0, np_make_file(OTHER, LENGTH));
+	ASSERT_EQ(0, chown(OTHER, 1000, 1000));
+	EXPECT_EQ(0, np_in_child(add_with_little_memory, self->ctrl.fd));
 }
 
 /* --- resets --------------------------------------------------------------- */
