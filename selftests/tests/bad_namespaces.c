@@ -34,6 +34,7 @@
 #define NS_FEATURES	24
 #define FEATURE_OPTIMAL_IO	(1U << 4)
 #define NS_FORMATTED	26
+#define EXTENDED_METADATA	(1U << 4)
 #define NS_PROTECTION	29
 #define NS_NOWS		72
 #define NS_NGUID	104
@@ -305,6 +306,63 @@ TEST_F(bad_namespaces, block_size_change_stops_peers)
 	expect_stopped(_metadata, self, &qp);
 	ASSERT_EQ(0, ioctl(self->bad.disk, BLKSSZGET, &size));
 	EXPECT_EQ(4096, size);
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
+}
+
+/* Returns when the namespaces have been scanned; Format would also read their formats. */
+static int scan(struct np_bad *bad)
+{
+	return np_bad_rule(bad, 6, NVME_ADMIN_NAMESPACE_ATTACH, BADCTRL_LIE, 0, BADCTRL_EVERY) ?:
+	       admin(bad, NVME_ADMIN_NAMESPACE_ATTACH);
+}
+
+static int set_format(struct np_bad *bad, unsigned int shift, unsigned int metadata,
+		      unsigned int protection)
+{
+	return set_bytes(bad, NS_FORMAT, shift << 16 | metadata, 4) ?:
+	       set_bytes(bad, NS_PROTECTION, protection, 1) ?: scan(bad);
+}
+
+/* Writes a block of 512 bytes with metadata. */
+static int write_with_metadata(struct np_bad *bad, uint8_t *bytes, uint32_t metadata)
+{
+	struct nvme_passthru_cmd cmd = {
+		.opcode = NVMEPEER_OP_WRITE,
+		.nsid = 1,
+		.addr = (uintptr_t)bytes,
+		.data_len = NP_BLOCK,
+		.metadata = (uintptr_t)bytes,
+		.metadata_len = metadata,
+	};
+
+	return np_ioctl(bad->generic, NVME_IOCTL_IO_CMD, &cmd);
+}
+
+/* Lengths of passthrough commands are those of the present format, whose limits are the same. */
+TEST_F(bad_namespaces, passthrough_follows_format)
+{
+	struct nvme_user_io io = { .opcode = NVMEPEER_OP_WRITE, .addr = (uintptr_t)self->bytes };
+
+	ASSERT_EQ(0, set_format(&self->bad, 9, 64, 0));
+	EXPECT_EQ(0, write_with_metadata(&self->bad, self->bytes, 64));
+	EXPECT_EQ(-EINVAL, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
+	/* Metadata at the end of each block of data has no buffer of its own. */
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMATTED, EXTENDED_METADATA, 1));
+	ASSERT_EQ(0, scan(&self->bad));
+	EXPECT_EQ(0, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMATTED, 0, 1));
+	ASSERT_EQ(0, set_format(&self->bad, 9, 128, 0));
+	EXPECT_EQ(0, write_with_metadata(&self->bad, self->bytes, 128));
+	ASSERT_EQ(0, set_format(&self->bad, 12, 128, 0));
+	EXPECT_EQ(-EINVAL, write_with_metadata(&self->bad, self->bytes, 128));
+}
+
+/* The controller checks the reference tags of type 1, and refuses to check those of type 3. */
+TEST_F(bad_namespaces, protection_type_is_followed)
+{
+	ASSERT_EQ(0, set_format(&self->bad, 9, 8, 1));
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
+	ASSERT_EQ(0, set_format(&self->bad, 9, 8, 3));
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
 }
 
