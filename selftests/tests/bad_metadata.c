@@ -443,6 +443,26 @@ TEST_F(bad_metadata, length_is_that_of_the_blocks)
 	EXPECT_EQ(0, bytes_changed(target, PER_BLOCK));
 }
 
+/* A separate buffer of the length of the blocks, at an address as of data. */
+TEST_F(bad_metadata, submit_io_needs_aligned_metadata)
+{
+	struct nvme_user_io io = {
+		.opcode = NVMEPEER_OP_READ,
+		.addr = (uintptr_t)self->bytes,
+		.metadata = (uintptr_t)TARGET,
+	};
+
+	ASSERT_EQ(TARGET, map_target());
+	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(0, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
+	EXPECT_EQ(PER_BLOCK, bytes_changed(TARGET, 0));
+	io.metadata += 2;
+	EXPECT_EQ(-EINVAL, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
+	io.metadata = 0;
+	EXPECT_EQ(-EINVAL, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
+}
+
 /* For a command of unknown layout the limit is the size of the driver's bounce buffer. */
 TEST_F(bad_metadata, length_limit_for_unknown_commands)
 {
