@@ -186,8 +186,18 @@ TEST_F(passthru, transfer_length_fits_buffer)
 		EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 		cmd64 = rw64(opcodes[i], self->bytes, NP_PAGE);
 		cmd64.cdw12++;
+		cmd64.result = 7;
 		EXPECT_EQ(-EINVAL, np_ioctl(self->block, NVME_IOCTL_IO64_CMD, &cmd64));
+		EXPECT_EQ(7, cmd64.result);
 	}
+	/* Data that has to be copied: nothing was read. */
+	memset(self->back, 0xee, NP_PAGE + 2);
+	cmd = rw(NVMEPEER_OP_READ, self->back + 1, NP_PAGE);
+	cmd.cdw12++;
+	cmd.result = 7;
+	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	EXPECT_EQ(7, cmd.result);
+	EXPECT_EQ(0xee, self->back[1]);
 }
 
 /*
@@ -352,6 +362,10 @@ TEST_F(passthru, submit_io_on_the_block_device)
 	io.addr = (uintptr_t)self->back;
 	ASSERT_EQ(0, np_ioctl(self->block, NVME_IOCTL_SUBMIT_IO, &io));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, 8 * NP_BLOCK));
+	io.opcode = NVMEPEER_OP_COMPARE;
+	EXPECT_EQ(0, np_ioctl(self->block, NVME_IOCTL_SUBMIT_IO, &io));
+	io.opcode = NVMEPEER_OP_WRITE_ZEROES;
+	EXPECT_EQ(-EINVAL, np_ioctl(self->block, NVME_IOCTL_SUBMIT_IO, &io));
 }
 
 /* The structure of 32-bit programs on x86 has no padding at its end. */
@@ -563,10 +577,14 @@ TEST_F(passthru, copied_write)
 	ASSERT_EQ(0, munmap(mapping + NP_PAGE, NP_PAGE));
 	cmd = rw(NVMEPEER_OP_WRITE, mapping + 1, NP_PAGE);
 	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
-	munmap(mapping, NP_PAGE);
 	cmd = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
 	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 	EXPECT_EQ(0, memcmp(odd, self->back, NP_PAGE));
+	/* Nothing is copied back, so the memory may be read-only. */
+	ASSERT_EQ(0, mprotect(mapping, NP_PAGE, PROT_READ));
+	cmd = rw(NVMEPEER_OP_WRITE, mapping + 1, NP_PAGE - NP_BLOCK);
+	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	munmap(mapping, NP_PAGE);
 }
 
 /* Such data by several bios, which the block layer needs to count it. */
