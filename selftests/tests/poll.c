@@ -393,6 +393,27 @@ TEST_F(unpolled, removal_of_namespace_completes_it)
 	expect_ends(_metadata, self, remove_namespace_thread);
 }
 
+/* The polled queue is the first that a controller takes away. Block I/O completes by another. */
+TEST_F(unpolled, lost_queue_does_not_fail_block_io)
+{
+	struct io_uring_cqe *cqe;
+	struct io_uring_sqe *sqe;
+	struct io_uring ring;
+
+	ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &ring, IORING_SETUP_IOPOLL));
+	sqe = next_entry(&ring, sizeof(*sqe));
+	io_uring_prep_read(sqe, self->bad.disk, self->bytes, NP_PAGE, 0);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(1, io_uring_submit(&ring));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	EXPECT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, io_uring_wait_cqe(&ring, &cqe));
+	EXPECT_EQ(NP_PAGE, cqe->res);
+	io_uring_queue_exit(&ring);
+	io_uring_queue_exit(&self->ring);
+}
+
 static void *unbind_thread(void *argument)
 {
 	struct np_bad *bad = argument;
