@@ -146,6 +146,24 @@ TEST_F(bad_command_sets, changed_command_set_is_new_namespace)
 	EXPECT_STREQ("3\n", attribute(&self->bad, "csi"));
 }
 
+/* Only the list has the command set. If it cannot be read, the namespace stays what it was. */
+TEST_F(bad_command_sets, refused_descriptor_list_keeps_command_set)
+{
+	uint32_t cap = np_bad_get(&self->bad, REG_CAP_HIGH);
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CAP_HIGH, cap | CAP_OTHER_SETS));
+	ASSERT_EQ(0, describe(&self->bad, 0, DESCRIPTOR_SET, 1, KEY_VALUE));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_DESCRIPTORS, AT_NEXT + 1, 0));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("1\n", attribute(&self->bad, "csi"));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REFUSED, 1U << NVME_CNS_DESCRIPTORS));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_NAMESPACE_ATTACH, BADCTRL_LIE, 0, 1));
+	ASSERT_EQ(0, np_admin(self->bad.ctrl.fd, &(struct nvme_admin_cmd){
+		.opcode = NVME_ADMIN_NAMESPACE_ATTACH,
+	}));
+	EXPECT_STREQ("1\n", attribute(&self->bad, "csi"));
+}
+
 /*
  * A command with the opcode of a read; its dword 12 would be a length in the NVM command
  * set.
