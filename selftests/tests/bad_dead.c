@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,12 +249,22 @@ static void *unbind_in_background(void *argument)
 	return NULL;
 }
 
+/* np_open_node() would wait. */
+static int try_open(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? -errno : close(fd);
+}
+
 /* Unbind waits for a call that hangs; no other call waits behind it. */
 TEST_F(bad_dead, unbind_does_not_block_other_calls)
 {
+	struct pollfd node = { .fd = self->bad.ctrl.fd, .events = POLLIN };
 	struct creator creator = { .bad = &self->bad };
 	pthread_t creates, unbinds;
 	struct nvme_peer_info info;
+	char path[32];
 	int64_t end;
 	int ret;
 
@@ -269,6 +280,13 @@ TEST_F(bad_dead, unbind_does_not_block_other_calls)
 	EXPECT_EQ(-ESHUTDOWN, ret);
 	np_sleep_ms(100);
 	EXPECT_EQ(-ESHUTDOWN, np_info(self->bad.ctrl.fd, &info));
+	EXPECT_EQ(1, poll(&node, 1, 0));
+	EXPECT_EQ(POLLHUP, node.revents);
+	/* The nodes exist until the hanging call has returned. */
+	snprintf(path, sizeof(path), "/dev/nvmep%d", self->bad.ctrl.instance);
+	EXPECT_EQ(-ENODEV, try_open(path));
+	snprintf(path, sizeof(path), "/dev/ngp%dn1", self->bad.ctrl.instance);
+	EXPECT_EQ(-ENODEV, try_open(path));
 	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_HELD));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	pthread_join(creates, NULL);
@@ -277,15 +295,22 @@ TEST_F(bad_dead, unbind_does_not_block_other_calls)
 	expect_new_life(_metadata, &self->bad, self->bytes);
 }
 
+/* I/O waits for the start, and fails. */
 TEST_F(bad_dead, unbind_while_start_hangs)
 {
-	pthread_t thread;
+	struct reader reader = { .bad = &self->bad, .bytes = self->bytes };
+	pthread_t thread, reads;
 
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, pthread_create(&reads, NULL, read_in_background, &reader));
+	np_sleep_ms(100);
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(reads, NULL));
 	EXPECT_EQ(0, np_unbind(self->bad.address));
 	pthread_join(thread, NULL);
+	pthread_join(reads, NULL);
+	EXPECT_EQ(-EIO, reader.error);
 	EXPECT_EQ(NVME_PEER_QP_GONE, self->status->state);
 	np_qp_close(&self->qp);
 	expect_new_life(_metadata, &self->bad, self->bytes);
