@@ -21,6 +21,7 @@
 
 #define LARGEST		(8U << 20)
 #define MDTS		77		/* byte offset in Identify Controller */
+#define NS_DEALLOCATE	33		/* byte offset in Identify Namespace */
 #define STATUS_COMPARE	(NVME_STATUS_DNR | NVME_SC_COMPARE_FAILED)
 
 FIXTURE(bad_io)
@@ -140,6 +141,80 @@ TEST_F(bad_io, longest_request_is_the_kernels_default)
 	}
 	EXPECT_EQ(LARGEST >> 10, limits[0]);
 	EXPECT_GE(4096, limits[1]);
+}
+
+/* --- flags of commands -------------------------------------------------------------- */
+
+#define TRACE	"/sys/kernel/debug/tracing/"
+#define EVENT	TRACE "events/nvme_peer/nvmep_submit/"
+
+static int trace_begin(void)
+{
+	return np_clear_trace(TRACE "trace") ?: np_write_file(EVENT "enable", "1");
+}
+
+/* Traced commands with this opcode and dword 12. */
+static int count_commands(const struct np_bad *bad, uint8_t opcode, uint32_t dword12)
+{
+	FILE *trace = fopen(TRACE "trace", "re");
+	char line[512], start[48], texts[2][24];
+	int found = 0;
+
+	if (!trace)
+		return -errno;
+	snprintf(start, sizeof(start), "nvmep_submit: nvmep%d ", bad->ctrl.instance);
+	snprintf(texts[0], sizeof(texts[0]), " opcode=%#x ", opcode);
+	snprintf(texts[1], sizeof(texts[1]), " cdw12=%#x\n", dword12);
+	while (fgets(line, sizeof(line), trace))
+		found += strstr(line, start) && strstr(line, texts[0]) && strstr(line, texts[1]);
+	fclose(trace);
+	return found;
+}
+
+/* The controller need not try hard to read data that nobody may want: Limited Retry. */
+TEST_F(bad_io, readahead_has_limited_retry)
+{
+	int disk = np_open_node(&self->bad.ctrl, "/dev/nvmep%dn1", O_RDONLY);
+
+	ASSERT_LE(0, disk);
+	if (access(EVENT, F_OK))
+		SKIP(return, "kernel without trace events");
+	ASSERT_EQ(0, trace_begin());
+	EXPECT_EQ(0, np_disk_read(self->bad.disk, self->back, NP_PAGE, 0));
+	EXPECT_EQ(0, posix_fadvise(disk, 1 << 20, 2 * NP_PAGE, POSIX_FADV_WILLNEED));
+	EXPECT_EQ(NP_PAGE, pread(disk, self->back, NP_PAGE, 1 << 20));
+	EXPECT_EQ(0, np_write_file(EVENT "enable", "0"));
+	EXPECT_EQ(1, count_commands(&self->bad, NVMEPEER_OP_READ, 7));
+	EXPECT_EQ(1, count_commands(&self->bad, NVMEPEER_OP_READ, 1U << 31 | 15));
+	close(disk);
+}
+
+/* DEAC: blocks whose deallocation the user permits, if they are zeros then. */
+TEST_F(bad_io, write_zeroes_deallocates_if_permitted)
+{
+	static const struct {
+		uint8_t features;
+		uint32_t flag;
+	} cases[] = { { 0x09, 1U << 25 }, { 0x08, 0 } };
+	uint64_t range[2] = { NP_PAGE, 2 * NP_PAGE };
+	int i;
+
+	if (access(EVENT, F_OK))
+		SKIP(return, "kernel without trace events");
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, np_bad_unbind(&self->bad));
+		ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_NAMESPACE, NS_DEALLOCATE,
+					     cases[i].features));
+		ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+		ASSERT_EQ(0, trace_begin());
+		EXPECT_EQ(0, np_ioctl(self->bad.disk, BLKZEROOUT, range));
+		EXPECT_EQ(0, fallocate(self->bad.disk, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				       NP_PAGE, NP_PAGE));
+		EXPECT_EQ(0, np_write_file(EVENT "enable", "0"));
+		EXPECT_EQ(1, count_commands(&self->bad, NVMEPEER_OP_WRITE_ZEROES, 15));
+		EXPECT_EQ(1, count_commands(&self->bad, NVMEPEER_OP_WRITE_ZEROES,
+					    cases[i].flag | 7));
+	}
 }
 
 /* --- power cut -------------------------------------------------------------------- */
