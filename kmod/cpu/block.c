@@ -77,10 +77,10 @@ static void nvmep_fill_range(struct nvme_dsm_range *range,
 	range->slba = cpu_to_le64(nvmep_first_block(ns, sector));
 }
 
-/* One range for each bio.  Returns the number needed, even above @limit. */
+/* One range for each bio.  Returns their number, or 0 for too many. */
 static unsigned int nvmep_fill_ranges(struct nvme_dsm_range *ranges,
 				      const struct nvmep_ns *ns,
-				      struct request *rq, unsigned int limit)
+				      struct request *rq)
 {
 	unsigned int count = 0;
 	struct bio *bio;
@@ -90,10 +90,10 @@ static unsigned int nvmep_fill_ranges(struct nvme_dsm_range *ranges,
 		return 1;
 	}
 	__rq_for_each_bio(bio, rq) {
-		if (count < limit)
-			nvmep_fill_range(&ranges[count], ns,
-					 bio->bi_iter.bi_sector,
-					 bio->bi_iter.bi_size);
+		if (count == NVME_DSM_MAX_RANGES)
+			return 0;
+		nvmep_fill_range(&ranges[count], ns, bio->bi_iter.bi_sector,
+				 bio->bi_iter.bi_size);
 		count++;
 	}
 	return count;
@@ -109,9 +109,8 @@ static blk_status_t nvmep_build_discard(const struct nvmep_ns *ns,
 	page = mempool_alloc(ns->ctrl->cpu->range_pool, GFP_ATOMIC);
 	if (!page)
 		return BLK_STS_RESOURCE;
-	if (WARN_ON_ONCE(segments > NVME_DSM_MAX_RANGES ||
-			 nvmep_fill_ranges(page_address(page), ns, rq,
-					   segments) != segments)) {
+	if (WARN_ON_ONCE(nvmep_fill_ranges(page_address(page), ns, rq) !=
+			 segments)) {
 		mempool_free(page, ns->ctrl->cpu->range_pool);
 		return BLK_STS_IOERR;
 	}
