@@ -20,6 +20,7 @@
 #include "npbad.h"
 #include "kselftest_harness.h"
 #include "imported.h"
+#include "tenant.h"
 
 #define REG_CAP_HIGH	(BADCTRL_REGISTERS + 0x04)
 #define REG_CC		(BADCTRL_REGISTERS + 0x14)
@@ -330,6 +331,20 @@ TEST_F(bad_command_sets, zoned_namespace_without_effects_log)
 		_exit(np_drop_capabilities() || retrieve(&self->bad, self->bytes) != -EACCES);
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
+}
+
+/* Its write commands have conditions that a mediator does not know. */
+TEST_F(bad_command_sets, zoned_namespace_has_no_windows)
+{
+	uint32_t window;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, bind_zoned(&self->bad));
+	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, 16));
+	EXPECT_EQ(-EMEDIUMTYPE, np_window_add(&qp, self->bad.disk, 0, 0, &window));
+	np_qp_close(&qp);
+	np_qp_set_mode(NVME_PEER_MODE_DIRECT);
 }
 
 /* Buffer I/O implements the opcodes of the NVM command set only. */
