@@ -364,6 +364,8 @@ TEST_F(passthru, submit_io_on_the_block_device)
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, 8 * NP_BLOCK));
 	io.opcode = NVMEPEER_OP_COMPARE;
 	EXPECT_EQ(0, np_ioctl(self->block, NVME_IOCTL_SUBMIT_IO, &io));
+	io.slba = 1ULL << 40;
+	EXPECT_EQ(NVME_SC_LBA_RANGE, STATUS(np_ioctl(self->block, NVME_IOCTL_SUBMIT_IO, &io)));
 	io.opcode = NVMEPEER_OP_WRITE_ZEROES;
 	EXPECT_EQ(-EINVAL, np_ioctl(self->block, NVME_IOCTL_SUBMIT_IO, &io));
 }
