@@ -30,6 +30,7 @@
 
 /* Byte offsets in Identify Controller and Identify Namespace. */
 #define CTRL_SERIAL	4
+#define CTRL_CMIC	76
 #define CTRL_MDTS	77
 #define CTRL_ATTRIBUTES	96
 #define CTRL_CNTRLTYPE	111
@@ -38,18 +39,23 @@
 #define CTRL_CCTEMP	268
 #define CTRL_NN		516
 #define CTRL_ONCS	520
+#define CTRL_VWC	525
 #define CTRL_AWUPF	528
 #define CTRL_SGLS	536
+#define CTRL_SUBNQN	768
 #define CTRL_DCTYPE	1806
 #define NS_BLOCKS	0
 #define NS_FEATURES	24
+#define NS_FORMATTED	26
 #define NS_PROTECTION	29
+#define NS_NMIC		30
 #define NS_DEALLOCATE	33
 #define NS_NAWUPF	36
 #define NS_NABO		42
 #define NS_NABSPF	44
 #define NS_BOUNDARY	46
 #define NS_NPWG		64
+#define NS_NPDG		68
 #define NS_NOWS		72
 #define NS_NGUID	104
 #define NS_EUI64	120
@@ -61,6 +67,9 @@
 /* NSFEAT: NAWUPF is defined; NPWG and others are defined. */
 #define FEATURE_ATOMICS		(1U << 1)
 #define FEATURE_OPTIMAL_IO	(1U << 4)
+/* CMIC: several controllers. NMIC: the namespace may be attached to them. */
+#define CMIC_CONTROLLERS	(1U << 1)
+#define NMIC_SHARED	(1U << 0)
 /* ONCS: Timestamp. CTRATT, second byte: extended LBA formats. */
 #define ONCS_TIMESTAMP	(1U << 6)
 #define ATTRIBUTE_FORMATS	(1U << 7)
@@ -196,8 +205,10 @@ static int two_entries(struct np_bad *bad)
 
 /* --- names ------------------------------------------------------------------- */
 
+/* The first version with the list of descriptors. */
 TEST_F(bad_identify, wwid_prefers_uuid)
 {
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_VS, 0x00010300));
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_NGUID, 0x11, 1));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_STREQ("uuid.babababa-baba-baba-baba-babababababa",
@@ -218,6 +229,24 @@ TEST_F(bad_identify, wwid_uses_nguid)
 	EXPECT_STREQ("eui.02010000000000000000000000000000", attribute(&self->bad, "wwid"));
 	EXPECT_STREQ("", attribute(&self->bad, "uuid"));
 	EXPECT_STREQ("33 00 00 00 00 00 00 00", attribute(&self->bad, "eui"));
+}
+
+/* Sixteen descriptors of a type that is ignored, and one that ends with the list. */
+TEST_F(bad_identify, last_descriptor_counts)
+{
+	const uint32_t at = NP_PAGE - 20;
+	uint32_t offset, length;
+
+	for (offset = 0; offset < at; offset += length) {
+		length = at - offset < 259 ? at - offset : 259;
+		ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_DESCRIPTORS, offset,
+				       0x99 | (length - 4) << 8, 2));
+	}
+	/* A UUID. */
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_DESCRIPTORS, at, 3 | 16 << 8, 2));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_DESCRIPTORS, at + 19, 0x77, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("uuid.00000000-0000-0000-0000-000000000077", attribute(&self->bad, "wwid"));
 }
 
 /* Controllers before version 1.3 do not support the descriptor list. */
@@ -242,6 +271,86 @@ TEST_F(bad_identify, wwid_uses_serial_number)
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_SERIAL + 18, 0, 2));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_STREQ("nvme.1234-626164-6261646374726c-00000001", attribute(&self->bad, "wwid"));
+}
+
+/* Of the first namespace of controller np1, in memory. */
+#define EUI64_OF_NP1	0x8877665544332211ULL
+
+/* The driver does not believe QEMU's identifiers, without this. */
+#define BELIEVE_QEMU	"1b36:0010:^bogus_nid"
+
+/* Binds the other controller again, with these quirks, and waits for its first disk. */
+static int bind_other(struct np_ctrl *other, const char *quirks)
+{
+	int disk, ret = np_ctrl_open(other, "np1");
+
+	if (ret)
+		return ret;
+	np_ctrl_close(other);
+	ret = np_write_file(QUIRKS, quirks) ?: np_unbind(other->address) ?:
+	      np_bind(other->address) ?: np_ctrl_open(other, "np1");
+	if (ret)
+		return ret;
+	np_ctrl_close(other);
+	disk = np_open_node(other, "/dev/nvmep%dn1", O_RDONLY);
+	return disk < 0 ? disk : close(disk);
+}
+
+/*
+ * One identity in two controllers: two paths if both are of one subsystem and the namespace
+ * claims to be shared. A claim by another subsystem is false, and without one it is a mistake.
+ */
+TEST_F(bad_identify, identity_of_another_controller)
+{
+	static const struct {
+		uint8_t multiple;
+		uint8_t shared;
+		bool subsystem;
+		unsigned int namespaces;
+		const char *eui;
+		const char *text;
+	} cases[] = {
+		{ 0, 0, true, 1, "", "n1, ignoring the identifiers" },
+		{ CMIC_CONTROLLERS, 0, true, 1, "", "n1, ignoring the identifiers" },
+		{ 0, NMIC_SHARED, true, 1, "", "n1, ignoring the identifiers" },
+		{ CMIC_CONTROLLERS, NMIC_SHARED, false, 0, "", "n1, ignoring the namespace" },
+		{ CMIC_CONTROLLERS, NMIC_SHARED, true, 1, "11 22 33 44 55 66 77 88",
+		  "multipath is not supported" },
+	};
+	char path[96], name[256] = "";
+	int log = np_log_open();
+	struct np_ctrl other;
+	size_t i, k;
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, bind_other(&other, BELIEVE_QEMU));
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/eui", other.instance);
+	ASSERT_STREQ("11 22 33 44 55 66 77 88", line_of(path));
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/subsysnqn", other.instance);
+	ASSERT_EQ(0, np_read_file(path, name, sizeof(name)));
+	name[strcspn(name, "\n")] = '\0';
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_EUI64, EUI64_OF_NP1, 8));
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (k = 0; k < sizeof(name); k++)
+			ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER,
+						     CTRL_SUBNQN + (uint32_t)k, (uint8_t)name[k]));
+		if (!cases[i].subsystem)
+			ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_SUBNQN + 4,
+					       '?', 1));
+		ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_CMIC,
+				       cases[i].multiple, 1));
+		ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_NMIC,
+				       cases[i].shared, 1));
+		ASSERT_EQ(0, np_bad_bind(&self->bad, cases[i].namespaces));
+		EXPECT_EQ(0, np_log_wait(log, cases[i].text, NP_TIMEOUT_MS)) {
+			TH_LOG("case %zu", i);
+		}
+		EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, cases[i].namespaces));
+		EXPECT_STREQ(cases[i].eui, attribute(&self->bad, "eui"));
+		ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	}
+	EXPECT_EQ(0, bind_other(&other, "\n"));
+	close(log);
 }
 
 /* For users in the kernel: NGUID, else EUI-64. UUIDs are of no type that they have. */
@@ -378,7 +487,9 @@ TEST_F(bad_identify, temperature_sensors)
 /* Two reads in a row are one command; a second later the log page is read again. */
 TEST_F(bad_identify, temperature_is_read_once_a_second)
 {
+	char path[128];
 	unsigned int i;
+	glob_t found;
 
 	if (!has_hwmon())
 		SKIP(return, "no hwmon in this kernel");
@@ -401,8 +512,15 @@ TEST_F(bad_identify, temperature_is_read_once_a_second)
 	EXPECT_GT(20, np_bad_hits(&self->bad, 0));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_COUNT, 0,
 				 BADCTRL_EVERY));
+	/* A scan adds no second device. */
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESCAN, NULL));
 	np_sleep_ms(1100);
 	EXPECT_STREQ("-273150", sensor(&self->bad, "temp1_input"));
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/hwmon*",
+		 self->bad.ctrl.instance);
+	ASSERT_EQ(0, glob(path, 0, NULL, &found));
+	EXPECT_EQ(1, found.gl_pathc);
+	globfree(&found);
 }
 
 static void *temperature_thread(void *bad)
@@ -614,6 +732,26 @@ TEST_F(bad_identify, size_that_overflows)
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_BLOCKS, 1ULL << 51, 8));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(0, number(&self->bad, "size"));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_BLOCKS, (1ULL << 51) - 1, 8));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("18014398509481976", attribute(&self->bad, "size"));
+}
+
+/* Bits 3:0 and 6:5 are the index of the format. */
+TEST_F(bad_identify, format_index_has_six_bits)
+{
+	/* If a bit were ignored. */
+	static const unsigned int others[] = { 1, 17, 33, 48 };
+	size_t i;
+
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_FORMAT + 4 * others[i],
+				       9 << 16, 4));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_FORMAT + 4 * 49, 12 << 16, 4));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_FORMATTED, 0x61, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(4096, number(&self->bad, "queue/logical_block_size"));
 }
 
 TEST_F(bad_identify, blocks_of_4_kib)
@@ -650,6 +788,21 @@ TEST_F(bad_identify, optimal_io_boundary)
 	expect_io(_metadata, self);
 }
 
+/* The boundary of controllers that report none, but are slow across 128 KiB. */
+TEST_F(bad_identify, boundary_of_stripe_size)
+{
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(0, number(&self->bad, "queue/chunk_sectors"));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_write_file(QUIRKS, "1234:badc:stripe_size"));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(256, number(&self->bad, "queue/chunk_sectors"));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_BOUNDARY, 64, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(64, number(&self->bad, "queue/chunk_sectors"));
+}
+
 /*
  * The controller checks the reference tag, and refuses a host that does not set PRACT. It refuses
  * Write Zeroes that asks for a check (NVM command set 3.3.8: there is nothing to check).
@@ -684,11 +837,13 @@ TEST_F(bad_identify, unsupported_formats_passthrough_only)
 	static const struct {
 		unsigned int shift;
 		unsigned int metadata;
-	} formats[] = { { 9, 8 }, { 9, 64 }, { 16, 0 } };
+		unsigned int protection;
+	} formats[] = { { 9, 8, 0 }, { 9, 64, 0 }, { 9, 64, 1 }, { 16, 0, 0 } };
 	size_t i;
 
 	for (i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		ASSERT_EQ(0, set_format(&self->bad, formats[i].shift, formats[i].metadata, 0));
+		ASSERT_EQ(0, set_format(&self->bad, formats[i].shift, formats[i].metadata,
+					formats[i].protection));
 		ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 		EXPECT_EQ(0, number(&self->bad, "size"));
 		EXPECT_EQ(0, np_bad_identify_ctrl(&self->bad, 0));
@@ -772,7 +927,9 @@ TEST_F(bad_identify, preferred_sizes_not_power_of_two)
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_NAWUPF, 0xffff, 2));
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_NPWG, 6, 2));
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_NOWS, 0xffff, 2));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_NPDG, 3, 2));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(2048, number(&self->bad, "queue/discard_granularity"));
 	EXPECT_EQ(2048, number(&self->bad, "queue/physical_block_size"));
 	EXPECT_EQ(7 * 512, number(&self->bad, "queue/minimum_io_size"));
 	EXPECT_EQ(65536 * 512, number(&self->bad, "queue/optimal_io_size"));
@@ -793,6 +950,7 @@ TEST_F(bad_identify, atomic_write_limits)
 	} cases[] = {
 		/* Without NAWUPF one block; AWUPF is not used. */
 		{ 0, 0, 0, 0, 512, 512, 0 },
+		{ 0, 31, 0, 0, 512, 512, 0 },
 		{ 15, 0, 0, 0, 8192, 8192, 0 },
 		{ 16, 0, 0, 0, 8192, 17 * 512, 0 },
 		{ 15, 31, 0, 0, 8192, 8192, 16384 },
@@ -841,6 +999,11 @@ TEST_F(bad_identify, atomic_write_limits)
 		expect_io(_metadata, self);
 		ASSERT_EQ(0, np_bad_unbind(&self->bad));
 	}
+	/* NAWUPF is not defined. */
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_FEATURES, 0, 1));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_BOUNDARY, 0, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(512, number(&self->bad, "queue/atomic_write_max_bytes"));
 }
 
 TEST_F(bad_identify, no_preferred_size)
@@ -862,6 +1025,22 @@ TEST_F(bad_identify, short_transfers)
 	EXPECT_EQ(8192, self->bad.ctrl.info.max_transfer);
 	EXPECT_EQ(8, number(&self->bad, "queue/max_hw_sectors_kb"));
 	expect_io(_metadata, self);
+}
+
+/* A PRP list has dwords at page boundaries, one more than pages. There may be no write cache. */
+TEST_F(bad_identify, limits_of_prp_lists_and_write_cache)
+{
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(3, number(&self->bad, "queue/dma_alignment"));
+	EXPECT_EQ(NP_PAGE - 1, number(&self->bad, "queue/virt_boundary_mask"));
+	EXPECT_EQ((1U << 20) / NP_PAGE + 1, number(&self->bad, "queue/max_segments"));
+	EXPECT_STREQ("write back", attribute(&self->bad, "queue/write_cache"));
+	EXPECT_EQ(1, number(&self->bad, "queue/fua"));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_VWC, 0, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("write through", attribute(&self->bad, "queue/write_cache"));
+	EXPECT_EQ(0, number(&self->bad, "queue/fua"));
 }
 
 /* From 4 GiB on the limit is the driver's. */
@@ -1257,9 +1436,47 @@ TEST_F(bad_identify, removal_during_unmount_delays_no_scan)
 	EXPECT_EQ(0, set_cpu_queues(&self->bad, "1"));
 }
 
+/*
+ * The block layer keeps a queue that the controller has taken away as long as a disk is being
+ * removed. Its I/O is sent by another queue, also while a scan does not end.
+ */
+TEST_F(bad_identify, lost_queue_during_unmount_and_scan)
+{
+	struct nvme_peer_info info;
+	struct fuse_mount mounted;
+	int ret;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 2));
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
+	ret = fuse_hold(&mounted, &self->bad, 2);
+	if (ret == -ENODEV)
+		SKIP(return, "no FUSE in this kernel");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, change_active(&self->bad, 5));
+	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn3", self->back));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESCAN, NULL));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, np_run_on(1));
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->back));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, fuse_release(&mounted));
+}
+
 /* The scan that finds the identity under another NSID does so before it removes the first one. */
 TEST_F(bad_identify, moved_identity_waits_for_no_unmount)
 {
+	struct nvme_passthru_cmd read = {
+		.opcode = NVMEPEER_OP_READ,
+		.nsid = 2,
+		.addr = (uintptr_t)self->bytes,
+		.data_len = NP_BLOCK,
+	};
 	struct fuse_mount mounted;
 	int ret;
 
@@ -1271,6 +1488,8 @@ TEST_F(bad_identify, moved_identity_waits_for_no_unmount)
 	ASSERT_EQ(0, ret);
 	ASSERT_EQ(0, change_active(&self->bad, 2));
 	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn2", self->back));
+	/* The controller's node has one namespace. */
+	EXPECT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_IO_CMD, &read));
 	EXPECT_EQ(0, fuse_release(&mounted));
 }
 
@@ -1296,9 +1515,14 @@ TEST_F(bad_identify, unbind_waits_for_removal)
 	ASSERT_EQ(0, ret);
 	ASSERT_EQ(0, change_active(&self->bad, 5));
 	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn3", self->back));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, unbind_thread, &self->bad));
 	np_sleep_ms(300);
 	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
+	/* Disks still work: their deletion writes data back. CPU 1 has lost its queue. */
+	ASSERT_EQ(0, np_run_on(1));
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->back));
 	EXPECT_EQ(0, fuse_release(&mounted));
 	pthread_join(thread, &unbound);
 	EXPECT_EQ(0, (intptr_t)unbound);
@@ -1519,6 +1743,7 @@ static int send_without_capabilities(int generic, uint8_t *bytes)
 TEST_F(bad_identify, unprivileged_commands_follow_effects_log)
 {
 	int generic, status;
+	struct np_qp qp;
 	pid_t child;
 
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_LPA, 1U << 1, 1));
@@ -1530,7 +1755,10 @@ TEST_F(bad_identify, unprivileged_commands_follow_effects_log)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	generic = np_open_node(&self->bad.ctrl, "/dev/ngp%dn1", O_RDWR);
 	ASSERT_LE(0, generic);
+	/* Only admin commands wait until no peer has a queue pair. */
+	ASSERT_EQ(0, open_pair(&self->bad, &qp));
 	EXPECT_EQ(0, send(generic, NVMEPEER_OP_WRITE_ZEROES, self->bytes));
+	np_qp_close(&qp);
 	EXPECT_LT(0, send(generic, NVME_IO_VENDOR, self->bytes));
 	child = fork();
 	ASSERT_LE(0, child);
