@@ -130,23 +130,25 @@ static int nvmep_pr_preempt(struct block_device *bdev, u64 key, u64 other,
 }
 
 /* A caller without a key ends the reservation of this host whatever its key. */
-static int nvmep_pr_release_by(struct block_device *bdev, u64 key, u32 action)
+static int nvmep_pr_release_by(struct block_device *bdev, u64 key, u32 action,
+			       u32 rtype)
 {
 	if (!key)
 		action |= NVMEP_RESERVATION_IGNORE_KEY;
-	return nvmep_pr_keys(bdev, nvme_cmd_resv_release, action, key, 0);
+	return nvmep_pr_keys(bdev, nvme_cmd_resv_release, action | rtype, key,
+			     0);
 }
 
 static int nvmep_pr_release(struct block_device *bdev, u64 key,
 			    enum pr_type type)
 {
-	return nvmep_pr_release_by(bdev, key,
-				   NVMEP_RELEASE | nvmep_pr_rtype(type));
+	return nvmep_pr_release_by(bdev, key, NVMEP_RELEASE,
+				   nvmep_pr_rtype(type));
 }
 
 static int nvmep_pr_clear(struct block_device *bdev, u64 key)
 {
-	return nvmep_pr_release_by(bdev, key, NVMEP_RELEASE_CLEAR);
+	return nvmep_pr_release_by(bdev, key, NVMEP_RELEASE_CLEAR, 0);
 }
 
 /* --- reports ------------------------------------------------------------- */
@@ -204,7 +206,8 @@ static int nvmep_pr_report_read(struct block_device *bdev,
 	report->registrant = sizeof(struct nvmep_registrant_extended);
 	ret = nvmep_pr_execute(bdev, nvme_cmd_resv_report, dwords,
 			       NVMEP_REPORT_EXTENDED, report->data, length);
-	if (ret < 0 || (ret & NVME_SCT_SC_MASK) != NVME_SC_HOST_ID_INCONSIST)
+	/* No error code has the bits of this status. */
+	if ((ret & NVME_SCT_SC_MASK) != NVME_SC_HOST_ID_INCONSIST)
 		return ret;
 	report->registrant = sizeof(struct nvmep_registrant);
 	return nvmep_pr_execute(bdev, nvme_cmd_resv_report, dwords, 0,
@@ -264,7 +267,7 @@ static int __maybe_unused nvmep_pr_read_keys(struct block_device *bdev,
 {
 	const struct nvmep_reservation *header;
 	struct nvmep_pr_report report;
-	u32 room = keys->num_keys, i;
+	u32 room = keys->num_keys, count;
 	int ret;
 
 	ret = nvmep_pr_report_get(bdev, &report, room);
@@ -273,8 +276,9 @@ static int __maybe_unused nvmep_pr_read_keys(struct block_device *bdev,
 	header = report.data;
 	keys->generation = le32_to_cpu(header->generation);
 	keys->num_keys = nvmep_pr_report_count(&report);
-	for (i = 0; i < min3(room, report.room, keys->num_keys); i++)
-		keys->keys[i] = nvmep_pr_report_key(&report, i);
+	count = min3(room, report.room, keys->num_keys);
+	while (count--)
+		keys->keys[count] = nvmep_pr_report_key(&report, count);
 	kvfree(report.data);
 	return 0;
 }
@@ -286,7 +290,7 @@ nvmep_pr_read_reservation(struct block_device *bdev,
 {
 	const struct nvmep_reservation *header;
 	struct nvmep_pr_report report;
-	u32 count, i = 0;
+	u32 count;
 	int ret;
 
 	ret = nvmep_pr_report_get_all(bdev, &report);
@@ -298,10 +302,10 @@ nvmep_pr_read_reservation(struct block_device *bdev,
 		     header->type : 0;
 	held->key = 0;
 	count = min(nvmep_pr_report_count(&report), report.room);
-	while (i < count && !nvmep_pr_report_holder(&report, i))
-		i++;
-	if (i < count)
-		held->key = nvmep_pr_report_key(&report, i);
+	/* Backwards: the first holder's key remains. */
+	while (count--)
+		if (nvmep_pr_report_holder(&report, count))
+			held->key = nvmep_pr_report_key(&report, count);
 	kvfree(report.data);
 	return 0;
 }
