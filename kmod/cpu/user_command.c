@@ -24,15 +24,17 @@
 
 /* --- effects ------------------------------------------------------------ */
 
-/* Effects of admin commands, even if the controller does not report them. */
+/*
+ * Effects of admin commands, even if the controller does not report them.
+ * Changed blocks (LBCC) matter for the rights of I/O commands only.
+ */
 static u32 nvmep_known_admin_effects(u8 opcode)
 {
 	switch (opcode) {
 	case nvme_admin_format_nvm:
-		return NVME_CMD_EFFECTS_LBCC | NVME_CMD_EFFECTS_NCC |
-		       NVME_CMD_EFFECTS_CSE_MASK;
+		return NVME_CMD_EFFECTS_NCC | NVME_CMD_EFFECTS_CSE_MASK;
 	case nvme_admin_sanitize_nvm:
-		return NVME_CMD_EFFECTS_LBCC | NVME_CMD_EFFECTS_CSE_MASK;
+		return NVME_CMD_EFFECTS_CSE_MASK;
 	case nvme_admin_ns_mgmt:
 	case nvme_admin_ns_attach:
 		return NVME_CMD_EFFECTS_NIC;
@@ -233,7 +235,7 @@ int nvmep_command_check(const struct nvmep_passthru *from,
 	command->effects = command->admin ?
 		nvmep_admin_effects(from->ctrl, opcode) :
 		nvmep_io_effects(from->ns, opcode);
-	if (from->ns && !command->admin &&
+	if (!command->admin &&
 	    le32_to_cpu(command->sqe.common.nsid) != from->ns->nsid)
 		return -EINVAL;
 	if (command->admin && nvmep_admin_refused(&command->sqe))
@@ -385,9 +387,10 @@ static u64 nvmep_log_dwords(const struct nvme_command *sqe)
 void nvmep_command_fit(struct nvmep_user_command *command)
 {
 	struct nvme_common_command *common = &command->sqe.common;
+	/* Without a whole dword, as many as a command can ask for. */
 	u32 last = command->length / sizeof(u32) - 1;
 
-	if (command->vector || command->length < sizeof(u32) ||
+	if (command->vector ||
 	    common->opcode != nvme_admin_get_log_page ||
 	    nvmep_log_dwords(&command->sqe) <= last)
 		return;
@@ -424,9 +427,7 @@ int nvmep_command_check_length(const struct nvmep_passthru *from,
 			       const struct nvmep_user_command *command,
 			       u64 length)
 {
-	u32 metadata = nvmep_command_metadata(command);
-
-	if (metadata && metadata > nvmep_metadata_max(from, command))
+	if (nvmep_command_metadata(command) > nvmep_metadata_max(from, command))
 		return -EINVAL;
 	if (command->admin)
 		return nvmep_check_admin(&command->sqe, length);
