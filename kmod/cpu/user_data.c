@@ -113,16 +113,15 @@ static unsigned int nvmep_pages_join(struct bio_vec *vec,
 {
 	struct bio_vec *next = vec;
 	phys_addr_t end = 0, start;
-	unsigned int i;
 
-	for (i = 0; i < count; i++) {
-		start = page_to_phys(pages[i]);
+	for (; count; count--, pages++) {
+		start = page_to_phys(*pages);
 		/* False for the first page: @end is such a multiple. */
 		if (start == end && lower_32_bits(start))
 			next[-1].bv_len += PAGE_SIZE;
 		else
 			*next++ = (struct bio_vec){
-				.bv_page = pages[i],
+				.bv_page = *pages,
 				.bv_len = PAGE_SIZE,
 			};
 		end = start + PAGE_SIZE;
@@ -137,9 +136,10 @@ static bool nvmep_pages_pin(u64 address, unsigned int count, bool written,
 	int held = pin_user_pages_fast(address & PAGE_MASK, count,
 				       written ? FOLL_WRITE : 0, pages);
 
-	if (held > 0 && held < (int)count)
-		unpin_user_pages(pages, held);
-	return held == (int)count;
+	if (held == (int)count)
+		return true;
+	unpin_user_pages(pages, max(held, 0));
+	return false;
 }
 
 /* An array of segments, then an array of the pages that they consist of. */
@@ -294,10 +294,9 @@ static int nvmep_held_import(struct nvmep_user_held *held,
 	ret = import_iovec(direction, u64_to_user_ptr(command->address),
 			   command->length, ARRAY_SIZE(held->few), &vector,
 			   &held->user);
-	if (ret < 0)
-		return ret;
+	/* NULL if it allocated none, also after an error. */
 	held->many = vector;
-	return 0;
+	return min(ret, 0);
 }
 
 static const struct iovec *nvmep_held_vector(const struct nvmep_user_held *held)
@@ -314,18 +313,19 @@ static unsigned int nvmep_iovec_pages(const struct iovec *vec)
 /* Number of pages, or 0 if PRP entries cannot describe them: copy the data. */
 static unsigned int nvmep_held_pages(const struct nvmep_user_held *held)
 {
-	const struct iovec *vector = nvmep_held_vector(held);
-	unsigned int i, pages = 0;
+	const struct iovec *first = nvmep_held_vector(held), *vec;
+	const struct iovec *last = first + held->count - 1;
+	unsigned int pages = 0;
 
-	for (i = 0; i < held->count; i++) {
-		unsigned long start = (unsigned long)vector[i].iov_base;
-		unsigned long end = start + vector[i].iov_len;
+	for (vec = first; vec != last + 1; vec++) {
+		unsigned long start = (unsigned long)vec->iov_base;
+		unsigned long end = start + vec->iov_len;
 
 		if ((start | end) & NVMEP_DATA_ALIGNMENT || start == end ||
-		    (i && offset_in_page(start)) ||
-		    (i + 1 < held->count && offset_in_page(end)))
+		    (vec != first && offset_in_page(start)) ||
+		    (vec != last && offset_in_page(end)))
 			return 0;
-		pages += nvmep_iovec_pages(&vector[i]);
+		pages += nvmep_iovec_pages(vec);
 	}
 	return pages;
 }
@@ -334,12 +334,12 @@ static unsigned int nvmep_held_pages(const struct nvmep_user_held *held)
 static bool nvmep_held_pin_pages(const struct nvmep_user_held *held,
 				 bool written, struct page **array)
 {
-	const struct iovec *vector = nvmep_held_vector(held);
-	unsigned int i, pages, done = 0;
+	const struct iovec *vec = nvmep_held_vector(held);
+	unsigned int left, pages, done = 0;
 
-	for (i = 0; i < held->count; i++) {
-		pages = nvmep_iovec_pages(&vector[i]);
-		if (!nvmep_pages_pin((unsigned long)vector[i].iov_base, pages,
+	for (left = held->count; left; left--, vec++) {
+		pages = nvmep_iovec_pages(vec);
+		if (!nvmep_pages_pin((unsigned long)vec->iov_base, pages,
 				     written, array + done)) {
 			unpin_user_pages(array, done);
 			return false;
@@ -383,7 +383,8 @@ static int nvmep_copy_segments(struct nvmep_user_held *held)
 
 	if (!vec)
 		return -ENOMEM;
-	for (i = 0; i < pages; i++)
+	i = pages;
+	while (i--)
 		array[i] = nvmep_copy_page(held->copy + i * PAGE_SIZE);
 	held->segment_count = nvmep_pages_join(vec, array, pages);
 	held->segments = vec;
