@@ -124,7 +124,7 @@ static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
 	struct blk_mq_queue_map *map = &tags->map[HCTX_TYPE_POLL];
 	unsigned int polled;
 
-	if (tags->nr_maps <= HCTX_TYPE_POLL)
+	if (!ctrl->polled_queues)
 		return 0;
 	/* If the controller grants fewer queues, polled queues go first. */
 	polled = tags->nr_hw_queues - min(tags->nr_hw_queues, others);

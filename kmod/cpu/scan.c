@@ -298,16 +298,17 @@ static int nvmep_scan_sequential(struct nvmep_ctrl *ctrl, u64 scan)
 /* Active Namespace ID list, base specification 5.1.13.2.2. */
 static int nvmep_scan_list(struct nvmep_ctrl *ctrl, __le32 *list, u64 scan)
 {
+	const __le32 *entry, *end = list + NVMEP_NAMESPACE_LIST_LENGTH;
 	u32 last = 0;
-	int ret, i;
+	int ret;
 
 	for (;;) {
 		ret = nvmep_identify(ctrl, NVME_ID_CNS_NS_ACTIVE_LIST, last,
 				     list);
 		if (ret)
 			return ret;
-		for (i = 0; i < NVMEP_NAMESPACE_LIST_LENGTH; i++) {
-			u32 nsid = le32_to_cpu(list[i]);
+		for (entry = list; entry != end; entry++) {
+			u32 nsid = le32_to_cpu(*entry);
 
 			if (!nsid)
 				return 0;
