@@ -218,6 +218,8 @@ TEST_F(bad_command_sets, unknown_commands_need_cap_sys_admin)
 #define IO_ZONE_RECEIVE	0x7a
 #define IO_ZONE_APPEND	0x7d
 #define ZONE_EXTENSION	0x10	/* action of Zone Management Send that has data */
+/* What an effect covers, and that a command selects a UUID: they forbid nothing. */
+#define EFFECTS_HARMLESS	(NP_EFFECT_SUPPORTED | NP_EFFECTS_SCOPE | 1U << 19)
 
 static int bind_zoned(struct np_bad *bad)
 {
@@ -234,7 +236,7 @@ static int bind_zoned(struct np_bad *bad)
 	size_t i;
 
 	for (i = 0; i < sizeof(opcodes) && !ret; i++)
-		ret = np_bad_set(bad, BADCTRL_EFFECTS(opcodes[i]), NP_EFFECT_SUPPORTED) ?:
+		ret = np_bad_set(bad, BADCTRL_EFFECTS(opcodes[i]), EFFECTS_HARMLESS) ?:
 		      np_bad_rule(bad, (unsigned int)i, BADCTRL_ON_IO | opcodes[i], BADCTRL_LIE, 0,
 				  BADCTRL_EVERY);
 	return ret ?: np_bad_bind(bad, 1);
