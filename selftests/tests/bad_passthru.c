@@ -157,6 +157,22 @@ TEST_F(bad_passthru, very_long_log_page_is_cut)
 	EXPECT_EQ(5, cmd.result);
 }
 
+/* Of another command these dwords are no length, whatever its buffer: here a temperature in kelvins. */
+TEST_F(bad_passthru, only_log_pages_are_cut)
+{
+	struct nvme_admin_cmd cmd = {
+		.opcode = NVME_ADMIN_SET_FEATURES,
+		.addr = (uintptr_t)self->bytes,
+		.data_len = NP_PAGE,
+		.cdw10 = 1U << 31 | NVME_FEATURE_TEMPERATURE,
+		.cdw11 = 333,
+	};
+
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(0, np_admin(self->bad.ctrl.fd, &cmd));
+	EXPECT_EQ(333, np_bad_get(&self->bad, BADCTRL_THRESHOLD(0)));
+}
+
 /* --- dead controller --------------------------------------------------------------- */
 
 /* In a child process, which a signal may end. */
