@@ -248,6 +248,11 @@ TEST_F(passthru, long_log_page_is_cut)
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, 1024));
 	memset(self->back, 0xee, NP_PAGE);
 	EXPECT_EQ(0, memcmp(self->bytes + 1024, self->back, NP_PAGE - 1024));
+	/* A dword less than fits: the last one is not asked for. */
+	cmd.cdw10 = (1024 / 4 - 2) << 16 | NVME_LOG_EFFECTS;
+	memset(self->bytes, 0xee, NP_PAGE);
+	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
+	EXPECT_EQ(0, memcmp(self->bytes + 1020, self->back, NP_PAGE - 1020));
 }
 
 /* A command in read-only memory cannot receive its result. */
@@ -510,6 +515,8 @@ TEST_F(passthru, admin_identify_and_result)
 	ASSERT_LT(1, strlen(serial));
 	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
 	EXPECT_EQ(0, memcmp(serial, self->back + 4, strlen(serial) - 1));
+	/* For no namespace, by the node of one. */
+	EXPECT_EQ(0, np_admin(self->generic, &cmd));
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_ADMIN64_CMD, &cmd64));
 	/*
 	 * Numbers of queues, 0-based, submission in the low and completion in the high
