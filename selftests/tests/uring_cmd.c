@@ -172,6 +172,25 @@ static int once_fixed(struct io_uring *ring, int fd, const struct nvme_uring_cmd
 	return collect(ring, NULL, NULL);
 }
 
+/* One block more than the registered range has, by PRP entries and by a bio: nothing comes behind it. */
+TEST_F(uring, transfer_length_fits_registered_range)
+{
+	struct iovec fixed = { self->back, BYTES };
+	struct nvme_uring_cmd cmd;
+	int odd;
+
+	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &fixed, 1));
+	for (odd = 0; odd < 2; odd++) {
+		cmd = rw(NVMEPEER_OP_READ, self->back + odd, NP_PAGE);
+		ASSERT_EQ(0, once_fixed(&self->ring, self->generic, &cmd, 0));
+		memset(self->back, 0xee, BYTES);
+		cmd.cdw12++;
+		EXPECT_EQ(-EINVAL, once_fixed(&self->ring, self->generic, &cmd, 0));
+		EXPECT_EQ(0xee, self->back[odd + NP_PAGE]);
+		EXPECT_EQ(0, memcmp(self->back + odd + NP_PAGE, self->back + odd + NP_PAGE + 1, NP_BLOCK));
+	}
+}
+
 /* Did exactly the @length bytes from @offset on arrive? */
 static bool arrived_alone(const uint8_t *bytes, const uint8_t *back, size_t offset, size_t length)
 {
@@ -525,6 +544,50 @@ TEST_F(uring, status_and_result)
 	EXPECT_LE(self->ctrl.info.qids_total, (result & 0xffff) + 1);
 }
 
+/* A log page is read as far as it fits; a vector is filled, its length is the number of parts. */
+TEST_F(uring, log_page_fits_buffer)
+{
+	struct iovec parts[8];
+	struct nvme_uring_cmd cmd = {
+		.opcode = NVME_ADMIN_GET_LOG_PAGE,
+		.nsid = NVME_ALL_NAMESPACES,
+		.addr = (uintptr_t)parts,
+		.data_len = 8,
+		.cdw10 = 127U << 16 | NVME_LOG_HEALTH,
+	};
+	uint32_t i;
+
+	memset(self->back, 0xee, NP_PAGE);
+	for (i = 0; i < 8; i++)
+		parts[i] = (struct iovec){ self->back + 64 * i, 64 };
+	EXPECT_EQ(0, once(&self->ring, self->ctrl.fd, NVME_URING_CMD_ADMIN_VEC, &cmd));
+	/* The last bytes of the page are reserved. */
+	EXPECT_EQ(0, self->back[511]);
+	EXPECT_EQ(0xee, self->back[512]);
+	memset(self->back, 0xee, NP_PAGE);
+	cmd.addr = (uintptr_t)self->back;
+	cmd.data_len = 256;
+	EXPECT_EQ(0, once(&self->ring, self->ctrl.fd, NVME_URING_CMD_ADMIN, &cmd));
+	EXPECT_EQ(0, self->back[255]);
+	EXPECT_EQ(0xee, self->back[256]);
+}
+
+/* An address without a length and a length without an address are no data, registered or not. */
+TEST_F(uring, address_or_length_alone)
+{
+	struct iovec fixed = { self->back, BYTES };
+	struct nvme_uring_cmd cmd = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
+	int i;
+
+	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &fixed, 1));
+	for (i = 0; i < 2; i++) {
+		cmd.addr = i ? (uintptr_t)self->back + NP_BLOCK : 0;
+		cmd.data_len = i ? 0 : NP_BLOCK;
+		EXPECT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+		EXPECT_EQ(0, once_fixed(&self->ring, self->generic, &cmd, 0));
+	}
+}
+
 TEST_F(uring, invalid_commands)
 {
 	struct nvme_uring_cmd cmd = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
@@ -579,28 +642,32 @@ TEST(sqpoll_submission)
 	free(back);
 }
 
-/* NVMe commands need 128-byte SQEs. */
-TEST(small_sqe_is_refused)
+/* NVMe commands need 128-byte SQEs, and their results 32-byte CQEs. */
+TEST(small_entries_are_refused)
 {
+	static const uint32_t flags[] = { 0, IORING_SETUP_SQE128, IORING_SETUP_CQE32 };
 	struct nvme_uring_cmd cmd = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	struct io_uring_cqe *cqe;
 	struct io_uring_sqe *sqe;
 	struct io_uring ring;
 	struct np_ctrl ctrl;
 	int generic;
+	size_t i;
 
 	ASSERT_EQ(0, np_ctrl_open(&ctrl, "np0"));
 	generic = np_open_node(&ctrl, "/dev/ngp%dn1", O_RDWR);
 	ASSERT_LE(0, generic);
-	ASSERT_EQ(0, io_uring_queue_init(4, &ring, 0));
-	sqe = next_entry(&ring, sizeof(*sqe));
-	sqe->fd = generic;
-	sqe->cmd_op = NVME_URING_CMD_IO;
-	memcpy(sqe->cmd, &cmd, 16);
-	ASSERT_EQ(1, io_uring_submit(&ring));
-	ASSERT_EQ(0, io_uring_wait_cqe(&ring, &cqe));
-	EXPECT_EQ(-EOPNOTSUPP, cqe->res);
-	io_uring_queue_exit(&ring);
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		ASSERT_EQ(0, io_uring_queue_init(4, &ring, flags[i]));
+		sqe = next_entry(&ring, sizeof(*sqe));
+		sqe->fd = generic;
+		sqe->cmd_op = NVME_URING_CMD_IO;
+		memcpy(sqe->cmd, &cmd, 16);
+		ASSERT_EQ(1, io_uring_submit(&ring));
+		ASSERT_EQ(0, io_uring_wait_cqe(&ring, &cqe));
+		EXPECT_EQ(-EOPNOTSUPP, cqe->res) TH_LOG("flags %#x", flags[i]);
+		io_uring_queue_exit(&ring);
+	}
 	close(generic);
 	np_ctrl_close(&ctrl);
 }
