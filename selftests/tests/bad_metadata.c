@@ -31,6 +31,8 @@
 #include "kselftest_harness.h"
 
 /* Byte offsets in Identify Namespace. */
+#define NS_FORMATTED	26
+#define FORMATTED_INTERLEAVED	(1U << 4)
 #define NS_PROTECTION	29
 #define NS_FORMAT	128
 
@@ -476,6 +478,45 @@ TEST_F(bad_metadata, length_limit_for_unknown_commands)
 	EXPECT_EQ(-EINVAL, run(self->bad.generic, &vendor));
 }
 
+/* Metadata between the blocks has no buffer of its own. */
+TEST_F(bad_metadata, interleaved_metadata_has_no_buffer)
+{
+	struct nvme_uring_cmd read = command(NVMEPEER_OP_READ, self->bytes, PER_BLOCK);
+
+	ASSERT_EQ(TARGET, map_target());
+	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_NAMESPACE, NS_FORMATTED, FORMATTED_INTERLEAVED));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_LIE, 0, BADCTRL_EVERY));
+	read.data_len += PER_BLOCK;
+	EXPECT_EQ(-EINVAL, run(self->bad.generic, &read));
+	read.metadata = 0;
+	EXPECT_EQ(0, run(self->bad.generic, &read));
+	read.data_len--;
+	EXPECT_EQ(-EINVAL, run(self->bad.generic, &read));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+}
+
+/* A command that fails returns no metadata. */
+TEST_F(bad_metadata, failed_read_returns_no_metadata)
+{
+	struct nvme_uring_cmd read = command(NVMEPEER_OP_READ, self->bytes, PER_BLOCK);
+	struct io_uring_cqe *cqe;
+	struct io_uring ring;
+
+	ASSERT_EQ(TARGET, map_target());
+	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_STATUS, NVME_SC_INTERNAL, BADCTRL_EVERY));
+	EXPECT_EQ(NVME_SC_INTERNAL, run(self->bad.generic, &read));
+	EXPECT_EQ(VICTIM_BYTE, TARGET[0]);
+	ASSERT_EQ(0, submit(&ring, self->bad.generic, &read));
+	ASSERT_EQ(0, io_uring_wait_cqe(&ring, &cqe));
+	EXPECT_EQ(NVME_SC_INTERNAL, cqe->res);
+	EXPECT_EQ(VICTIM_BYTE, TARGET[0]);
+	io_uring_queue_exit(&ring);
+}
+
 /* io_uring takes another path to the same copy. */
 TEST_F(bad_metadata, unreadable_metadata_is_refused)
 {
@@ -522,6 +563,27 @@ TEST_F(bad_metadata, pract_needs_no_metadata)
 	EXPECT_EQ(0, memcmp(pattern, self->bytes, sizeof(pattern)));
 	io.metadata = (uintptr_t)self->bytes;
 	EXPECT_EQ(-EINVAL, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
+}
+
+/* Metadata that is not, or not only, protection information is transferred with PRACT too. */
+TEST_F(bad_metadata, pract_covers_protection_information_only)
+{
+	static const struct {
+		uint8_t metadata, protection;
+	} formats[] = { { 8, 0 }, { 16, 1 } };
+	struct nvme_user_io io = {
+		.opcode = NVMEPEER_OP_READ,
+		.control = CONTROL_PRACT,
+		.addr = (uintptr_t)self->bytes,
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(formats); i++) {
+		ASSERT_EQ(0, set_format(&self->bad, formats[i].metadata, formats[i].protection));
+		ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+		EXPECT_EQ(-EINVAL, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
+		ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	}
 }
 
 TEST_HARNESS_MAIN
