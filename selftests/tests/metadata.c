@@ -103,7 +103,8 @@ TEST_F(metadata, short_buffer_is_refused)
 	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 }
 
-static int uring_once(struct io_uring *ring, int fd, const struct nvme_passthru_cmd *cmd)
+/* @flags: for example that the data is in registered buffer 0. */
+static int uring_once(struct io_uring *ring, int fd, const struct nvme_passthru_cmd *cmd, uint32_t flags)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 	struct nvme_uring_cmd user = {
@@ -125,6 +126,7 @@ static int uring_once(struct io_uring *ring, int fd, const struct nvme_passthru_
 	sqe->opcode = IORING_OP_URING_CMD;
 	sqe->fd = fd;
 	sqe->cmd_op = NVME_URING_CMD_IO;
+	sqe->uring_cmd_flags = flags;
 	memcpy(sqe->cmd, &user, sizeof(user));
 	ret = io_uring_submit(ring);
 	if (ret < 0)
@@ -143,9 +145,27 @@ TEST_F(metadata, write_and_read_by_io_uring)
 	struct io_uring ring;
 
 	ASSERT_EQ(0, io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32));
-	ASSERT_EQ(0, uring_once(&ring, self->generic, &cmd));
+	ASSERT_EQ(0, uring_once(&ring, self->generic, &cmd, 0));
 	cmd = rw(NVMEPEER_OP_READ, self->back, self->meta_back);
-	ASSERT_EQ(0, uring_once(&ring, self->generic, &cmd));
+	ASSERT_EQ(0, uring_once(&ring, self->generic, &cmd, 0));
+	EXPECT_EQ(0, memcmp(self->bytes, self->back, LENGTH));
+	EXPECT_EQ(0, memcmp(self->meta, self->meta_back, META_LENGTH));
+	io_uring_queue_exit(&ring);
+}
+
+/* Metadata is never registered, and copied as for other data. */
+TEST_F(metadata, data_in_registered_buffer)
+{
+	struct nvme_passthru_cmd cmd = rw(NVMEPEER_OP_WRITE, self->bytes, self->meta);
+	struct iovec registered = { self->back, LENGTH };
+	struct io_uring ring;
+
+	ASSERT_EQ(0, io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32));
+	ASSERT_EQ(0, io_uring_register_buffers(&ring, &registered, 1));
+	EXPECT_EQ(-EFAULT, uring_once(&ring, self->generic, &cmd, IORING_URING_CMD_FIXED));
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	cmd = rw(NVMEPEER_OP_READ, self->back, self->meta_back);
+	ASSERT_EQ(0, uring_once(&ring, self->generic, &cmd, IORING_URING_CMD_FIXED));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, LENGTH));
 	EXPECT_EQ(0, memcmp(self->meta, self->meta_back, META_LENGTH));
 	io_uring_queue_exit(&ring);
