@@ -747,6 +747,14 @@ TEST_F(bad_queues, cpu_queues_attribute_shrinks)
 	EXPECT_EQ(-ERANGE, keep(self, "0"));
 	EXPECT_EQ(-ERANGE, keep(self, "9"));
 	EXPECT_EQ(-EINVAL, keep(self, "some"));
+	/* Every queue for the CPU. */
+	EXPECT_EQ(0, keep(self, "8"));
+	self->generation++;
+	expect_share(_metadata, self, 8, 2);
+	EXPECT_EQ(-ENOSPC, create(self));
+	EXPECT_EQ(0, keep(self, "4"));
+	self->generation++;
+	expect_share(_metadata, self, 4, 2);
 	EXPECT_EQ(0, keep(self, "4"));
 	expect_share(_metadata, self, 4, 2);
 
@@ -771,6 +779,7 @@ TEST_F(bad_queues, cpu_queues_attribute_shrinks)
 		close(qps[i].qp_fd);
 	/* The second queue ID no longer belongs to the CPU. */
 	EXPECT_EQ(-ENOSPC, keep(self, "2"));
+	EXPECT_EQ(0, keep(self, "1"));
 	expect_share(_metadata, self, 1, 1);
 	/* Resets keep the setting. */
 	reset_with(_metadata, self, 4);
