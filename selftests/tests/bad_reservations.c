@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "npbad.h"
 #include "kselftest_harness.h"
@@ -36,6 +37,8 @@ struct held {
 #define OWN		0x1234567887654321ULL
 #define OTHER		0x77777777U
 #define HOSTS		20U
+/* Registrants that the driver expects at most before it knows their number. */
+#define FIRST_ROOM	8U
 #define ROOM		60000U
 
 FIXTURE(bad_reservations)
@@ -218,6 +221,27 @@ TEST_F(bad_reservations, keys_and_holder_are_reported)
 	expect_report(_metadata, self);
 }
 
+/* As many registrants as the first report has room for: it is not read again. */
+TEST_F(bad_reservations, full_report_is_read_once)
+{
+	struct held held;
+
+	if (!has_reports(self->disk))
+		SKIP(return, "no reports in this kernel");
+	ASSERT_EQ(0, register_key(self->disk, 0, OWN, 0));
+	ASSERT_EQ(0, reserve(self->disk, OWN, PR_WRITE_EXCLUSIVE, 0));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MORE_HOSTS, FIRST_ROOM - 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, BADCTRL_ON_IO | NVME_IO_RESERVATION_REPORT, BADCTRL_COUNT, 0,
+				 BADCTRL_EVERY));
+	ASSERT_EQ(0, np_ioctl(self->disk, READ_HELD, &held));
+	EXPECT_EQ(OWN, held.key);
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MORE_HOSTS, FIRST_ROOM));
+	ASSERT_EQ(0, np_ioctl(self->disk, READ_HELD, &held));
+	EXPECT_EQ(OWN, held.key);
+	EXPECT_EQ(3, np_bad_hits(&self->bad, 0));
+}
+
 /* More room for keys than a command of this controller can transfer. */
 TEST_F(bad_reservations, report_fits_into_a_command)
 {
@@ -248,6 +272,22 @@ TEST_F(bad_reservations, unknown_type_is_not_reported)
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_OTHER_TYPE, PR_EXCLUSIVE_ACCESS_ALL_REGS + 1));
 	ASSERT_EQ(0, np_ioctl(self->disk, READ_HELD, &held));
 	EXPECT_EQ(0, held.type);
+}
+
+/* The open file of a disk that is gone. */
+TEST_F(bad_reservations, removed_disk_has_none)
+{
+	int disk = dup(self->disk);
+	struct held held;
+	bool reports;
+
+	ASSERT_LE(0, disk);
+	reports = has_reports(disk);
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	EXPECT_EQ(-ENODEV, register_key(disk, 0, OWN, 0));
+	if (reports)
+		EXPECT_EQ(-ENODEV, np_ioctl(disk, READ_HELD, &held));
+	close(disk);
 }
 
 TEST_F(bad_reservations, failures_are_reported)
