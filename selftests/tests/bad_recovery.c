@@ -818,16 +818,20 @@ TEST_F(bad_recovery, unbind_ends_change_of_queues)
 {
 	pthread_t reader, writer, remover;
 	struct timespec end;
+	int64_t start;
 	void *ret;
 
 	drain_without_answer(_metadata, self, &reader, &writer);
+	start = np_now_ms();
 	ASSERT_EQ(0, pthread_create(&remover, NULL, unbind, &self->bad));
+	pthread_join(writer, &ret);
+	EXPECT_EQ(-ENODEV, (intptr_t)ret);
+	/* Before the command or the drain times out. */
+	EXPECT_GT(2000, np_now_ms() - start);
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += 15;
 	ASSERT_EQ(0, pthread_timedjoin_np(remover, &ret, &end));
 	EXPECT_EQ(0, (intptr_t)ret);
-	pthread_join(writer, &ret);
-	EXPECT_EQ(-ENODEV, (intptr_t)ret);
 	/* Its timeout aborts it, and it is tried again or fails. */
 	pthread_join(reader, NULL);
 }
