@@ -159,6 +159,44 @@ TEST_F(bad_namespaces, peers_refused_during_change)
 }
 
 /*
+ * A submission by io_uring waits neither for a command that sleeps nor, with I/O frozen, for
+ * a request: the kernel's worker does.
+ */
+TEST_F(bad_namespaces, submission_does_not_wait)
+{
+	struct nvme_uring_cmd cmds[2] = {
+		{ .opcode = NVME_ADMIN_FORMAT, .nsid = 1 },
+		{ .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 },
+	};
+	struct io_uring_cqe *cqe;
+	struct io_uring_sqe *sqe;
+	struct io_uring ring;
+	int i;
+
+	ASSERT_EQ(0, io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_FORMAT, BADCTRL_HOLD, 0, 1));
+	for (i = 0; i < 2; i++) {
+		sqe = io_uring_get_sqe(&ring);
+		ASSERT_NE(NULL, sqe);
+		memset(sqe, 0, 2 * sizeof(*sqe));
+		sqe->opcode = IORING_OP_URING_CMD;
+		sqe->fd = i ? self->bad.generic : self->bad.ctrl.fd;
+		sqe->cmd_op = i ? NVME_URING_CMD_IO : NVME_URING_CMD_ADMIN;
+		memcpy(sqe->cmd, &cmds[i], sizeof(cmds[i]));
+		EXPECT_EQ(1, io_uring_submit(&ring));
+		ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+		EXPECT_EQ(-EAGAIN, io_uring_peek_cqe(&ring, &cqe));
+	}
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, io_uring_wait_cqe(&ring, &cqe));
+		EXPECT_EQ(0, cqe->res);
+		io_uring_cqe_seen(&ring, cqe);
+	}
+	io_uring_queue_exit(&ring);
+}
+
+/*
  * The scan after a command meets a reset. The reset cancels the Identify in flight; the
  * Identify of the next namespace waits for the reset and succeeds.
  */
@@ -716,6 +754,26 @@ TEST_F(bad_namespaces, refused_namespace_stops_peers)
 	close(log);
 }
 
+/* A namespace whose blocks are too small for a disk gets others that are. */
+TEST_F(bad_namespaces, other_impossible_format_stops_peers)
+{
+	int log = np_log_open();
+	struct np_qp qp;
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMAT, 8 << 16, 4));
+	ASSERT_EQ(0, send_event(&self->bad));
+	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMAT, 7 << 16, 4));
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, np_log_wait(log, "identifiers or format changed", NP_TIMEOUT_MS));
+	EXPECT_EQ(0, wait_stopped(qp.status.at));
+	np_qp_close(&qp);
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	close(log);
+}
+
 /* A refused namespace that gets a disk may be another one. */
 TEST_F(bad_namespaces, accepted_namespace_stops_peers)
 {
@@ -842,6 +900,38 @@ TEST_F(bad_namespaces, namespace_with_new_nsid_is_added)
 	ASSERT_EQ(0, send_event(&self->bad));
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
 	EXPECT_EQ(0, sequence(&self->bad));
+}
+
+static void *unbind(void *bad)
+{
+	return (void *)(intptr_t)np_unbind(((struct np_bad *)bad)->address);
+}
+
+/* A scan does not go on with the next namespace when the controller is being removed. */
+TEST_F(bad_namespaces, unbind_ends_scan)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	struct nvme_peer_info info;
+	pthread_t remover;
+	void *result;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, send_event(&self->bad));
+	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
+	/* The list, the descriptors of namespace 1, and what follows. */
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, pthread_create(&remover, NULL, unbind, &self->bad));
+	while (np_info(self->bad.ctrl.fd, &info) != -ENODEV && np_now_ms() < end)
+		np_sleep_ms(1);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(remover, &result);
+	EXPECT_EQ(NULL, result);
+	/* The rest of namespace 1. */
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 2));
 }
 
 /* --- peers wait for a scan -------------------------------------------------------- */
