@@ -88,6 +88,27 @@ struct workqueue_struct *nvmep_cache_wq;
 struct workqueue_struct *nvmep_revoke_wq;
 struct workqueue_struct *nvmep_disk_wq;
 
+/* In the order of their creation. */
+static const struct {
+	struct workqueue_struct **queue;
+	const char *name;
+	unsigned int flags;
+	int max_active;
+} nvmep_workqueues[] = {
+	{ &nvmep_wq, "nvmep", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	{ &nvmep_reset_wq, "nvmep-reset", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	{ &nvmep_recovery_wq, "nvmep-recovery", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	{ &nvmep_tenant_wq, "nvmep-tenant", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	{ &nvmep_mediate_wq, "nvmep-mediate", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	{ &nvmep_health_wq, "nvmep-health", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	{ &nvmep_revoke_wq, "nvmep-revoke", WQ_UNBOUND },
+	{ &nvmep_disk_wq, "nvmep-disk", WQ_UNBOUND },
+	{ &nvmep_requeue_wq, "nvmep-requeue", NVMEP_WQ_PERCPU | WQ_MEM_RECLAIM },
+	{ &nvmep_flush_wq, "nvmep-flush", WQ_UNBOUND | WQ_MEM_RECLAIM },
+	{ &nvmep_file_wq, "nvmep-file", WQ_UNBOUND, WQ_MAX_ACTIVE },
+	{ &nvmep_cache_wq, "nvmep-cache", WQ_UNBOUND, WQ_MAX_ACTIVE },
+};
+
 /**
  * nvmep_workqueues_init() - create the workqueues
  *
@@ -95,51 +116,31 @@ struct workqueue_struct *nvmep_disk_wq;
  */
 int nvmep_workqueues_init(void)
 {
-	nvmep_wq = alloc_workqueue("nvmep", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	nvmep_reset_wq = alloc_workqueue("nvmep-reset",
-					 WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	nvmep_recovery_wq = alloc_workqueue("nvmep-recovery",
-					    WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	nvmep_tenant_wq = alloc_workqueue("nvmep-tenant",
-					  WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	nvmep_mediate_wq = alloc_workqueue("nvmep-mediate",
-					   WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	nvmep_health_wq = alloc_workqueue("nvmep-health",
-					  WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	nvmep_revoke_wq = alloc_workqueue("nvmep-revoke", WQ_UNBOUND, 0);
-	nvmep_disk_wq = alloc_workqueue("nvmep-disk", WQ_UNBOUND, 0);
-	nvmep_file_wq = alloc_workqueue("nvmep-file", WQ_UNBOUND,
-					WQ_MAX_ACTIVE);
-	nvmep_cache_wq = alloc_workqueue("nvmep-cache", WQ_UNBOUND,
-					 WQ_MAX_ACTIVE);
-	nvmep_requeue_wq = alloc_workqueue("nvmep-requeue",
-					   NVMEP_WQ_PERCPU | WQ_MEM_RECLAIM, 0);
-	nvmep_flush_wq = alloc_workqueue("nvmep-flush",
-					 WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (nvmep_wq && nvmep_reset_wq && nvmep_recovery_wq &&
-	    nvmep_tenant_wq && nvmep_mediate_wq && nvmep_health_wq &&
-	    nvmep_revoke_wq && nvmep_disk_wq && nvmep_requeue_wq &&
-	    nvmep_flush_wq && nvmep_file_wq && nvmep_cache_wq)
-		return 0;
-	nvmep_workqueues_exit();
-	return -ENOMEM;
+	struct workqueue_struct *queue;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(nvmep_workqueues); i++) {
+		queue = alloc_workqueue("%s", nvmep_workqueues[i].flags,
+					nvmep_workqueues[i].max_active,
+					nvmep_workqueues[i].name);
+		if (!queue) {
+			nvmep_workqueues_exit();
+			return -ENOMEM;
+		}
+		*nvmep_workqueues[i].queue = queue;
+	}
+	return 0;
 }
 
 /**
- * nvmep_workqueues_exit() - destroy the workqueues; waits for all work
+ * nvmep_workqueues_exit() - destroy the workqueues, the last first; waits for
+ *	all work
  */
 void nvmep_workqueues_exit(void)
 {
-	struct workqueue_struct *const queues[] = {
-		nvmep_cache_wq, nvmep_file_wq,
-		nvmep_flush_wq, nvmep_requeue_wq, nvmep_disk_wq,
-		nvmep_revoke_wq, nvmep_health_wq, nvmep_mediate_wq,
-		nvmep_tenant_wq, nvmep_recovery_wq,
-		nvmep_reset_wq, nvmep_wq,
-	};
-	unsigned int i;
+	unsigned int i = ARRAY_SIZE(nvmep_workqueues);
 
-	for (i = 0; i < ARRAY_SIZE(queues); i++)
-		if (queues[i])
-			destroy_workqueue(queues[i]);
+	while (i--)
+		if (*nvmep_workqueues[i].queue)
+			destroy_workqueue(*nvmep_workqueues[i].queue);
 }
