@@ -16,7 +16,7 @@ static int nvmep_create_cq(struct nvmep_ctrl *ctrl,
 {
 	u32 flags = (params->cq_contiguous ? NVME_QUEUE_PHYS_CONTIG : 0) |
 		    (params->vector >= 0 ? NVME_CQ_IRQ_ENABLED : 0);
-	u32 vector = params->vector >= 0 ? params->vector : 0;
+	u32 vector = max(params->vector, 0);
 	struct nvmep_admin_command command = {
 		.sqe.common.opcode = nvme_admin_create_cq,
 		.sqe.common.dptr.prp1 = cpu_to_le64(params->cq_dma),

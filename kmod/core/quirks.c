@@ -218,8 +218,9 @@ static int nvmep_quirk_parse(char *text, struct nvmep_quirk_entry *entry)
 
 	*entry = (struct nvmep_quirk_entry){ };
 	if (sscanf(text, "%4x:%4x:%n", &entry->vendor, &entry->device,
-		   &length) != 2 || !length)
+		   &length) != 2)
 		return -EINVAL;
+	/* Without the second colon, what follows is the name of no quirk. */
 	text += length;
 	while ((name = strsep(&text, ","))) {
 		clear = *name == '^';

@@ -54,8 +54,8 @@ bool nvmep_ctrl_csts_failed(const struct nvmep_ctrl *ctrl)
 {
 	u32 status = readl(ctrl->bar + NVME_REG_CSTS);
 
-	return status == NVMEP_CSTS_GONE || status & NVME_CSTS_CFS ||
-	       !(status & NVME_CSTS_RDY);
+	/* If it reads all ones, CFS is one of them. */
+	return status & NVME_CSTS_CFS || !(status & NVME_CSTS_RDY);
 }
 
 static unsigned int nvmep_doorbell_capacity(const struct nvmep_ctrl *ctrl)
@@ -90,8 +90,8 @@ static int nvmep_read_capabilities(struct nvmep_ctrl *ctrl)
 	ctrl->doorbell_stride = 4 << NVME_CAP_STRIDE(ctrl->cap);
 	ctrl->max_entries = NVME_CAP_MQES(ctrl->cap) + 1;
 	ctrl->page_size = SZ_4K;
-	if (ctrl->quirks & NVMEP_QUIRK_SMALL_QUEUES && ctrl->max_entries < 64)
-		ctrl->max_entries = 64;
+	if (ctrl->quirks & NVMEP_QUIRK_SMALL_QUEUES)
+		ctrl->max_entries = max(ctrl->max_entries, 64U);
 	if (NVME_CAP_MPSMIN(ctrl->cap)) {
 		dev_err(ctrl->dev,
 			"CAP.MPSMIN: pages of %u KiB or more, the driver supports 4 KiB only\n",
