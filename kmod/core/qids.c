@@ -622,6 +622,21 @@ static int nvmep_qid_find(struct nvmep_qids *qids, enum nvmep_qid_owner owner)
 	return qid ? qid : -ENOSPC;
 }
 
+static void nvmep_qid_take(struct nvmep_qids *qids, unsigned int qid,
+			   enum nvmep_qid_owner owner)
+{
+	__set_bit(qid, qids->used);
+	qids->doorbells[qid] = (struct nvmep_doorbell_count){ };
+	if (owner == NVMEP_QID_PEER) {
+		__set_bit(qid, qids->peer);
+		qids->peer_count++;
+	}
+	if (owner == NVMEP_QID_SHARED) {
+		__set_bit(qid, qids->shared);
+		qids->shared_count++;
+	}
+}
+
 /**
  * nvmep_qid_alloc() - allocate a queue identifier
  * @ctrl: controller
@@ -638,18 +653,8 @@ int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
 
 	spin_lock(&qids->quarantine->lock);
 	qid = nvmep_qid_find(qids, owner);
-	if (qid > 0) {
-		__set_bit(qid, qids->used);
-		qids->doorbells[qid] = (struct nvmep_doorbell_count){ };
-	}
-	if (qid > 0 && owner == NVMEP_QID_PEER) {
-		__set_bit(qid, qids->peer);
-		qids->peer_count++;
-	}
-	if (qid > 0 && owner == NVMEP_QID_SHARED) {
-		__set_bit(qid, qids->shared);
-		qids->shared_count++;
-	}
+	if (qid > 0)
+		nvmep_qid_take(qids, qid, owner);
 	spin_unlock(&qids->quarantine->lock);
 	return qid;
 }

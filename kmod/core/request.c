@@ -23,10 +23,10 @@ module_param(max_retries, byte, 0644);
 MODULE_PARM_DESC(max_retries,
 		 "retries of a command of the block layer that failed with a status that permits them");
 
-/* The next CID of a tag; the caller holds the tag. */
-static u16 nvmep_request_next_cid(struct nvmep_queue *queue, unsigned int tag)
+/* The next CID of a tag, whose @uses are counted; the caller holds the tag. */
+static u16 nvmep_next_cid(u8 *uses, unsigned int tag)
 {
-	u8 use = queue->uses[tag]++;
+	u8 use = (*uses)++;
 
 	return (u16)(use << NVMEP_CID_TAG_BITS) | tag;
 }
@@ -146,7 +146,7 @@ blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
 	status = nvmep_data_map(queue->ctrl, rq);
 	if (unlikely(status))
 		return nvmep_request_map_failed(queue, rq, status);
-	WRITE_ONCE(req->cid, nvmep_request_next_cid(queue, rq->tag));
+	WRITE_ONCE(req->cid, nvmep_next_cid(&queue->uses[rq->tag], rq->tag));
 	req->sqe.common.command_id = nvmep_command_id(req->cid);
 	/* A stop waits for dispatch, so the generation does not change here. */
 	WRITE_ONCE(req->generation, queue->ctrl->generation);
@@ -407,8 +407,7 @@ int nvmep_queue_execute(struct nvmep_queue *queue, struct nvme_command *sqe,
 			unsigned long timeout)
 {
 	u32 generation = nvmep_ctrl_generation(queue->ctrl);
-	u16 cid = (u16)(queue->own_uses++ << NVMEP_CID_TAG_BITS) |
-		  NVMEP_CID_OWN_TAG;
+	u16 cid = nvmep_next_cid(&queue->own_uses, NVMEP_CID_OWN_TAG);
 	int ret = -EINTR;
 
 	if (queue->entries < 3)
