@@ -64,6 +64,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as
 #define REG_AQA		0x24
 #define REG_ASQ		0x28
 #define REG_ACQ		0x30
+#define REG_CMBSZ	0x3c
 #define REG_CMBMSC	0x50
 #define REG_CRTO	0x68
 #define DOORBELLS	BADCTRL_DOORBELLS

@@ -16,6 +16,7 @@
 #define CAP_SUBSYSTEM	(1ULL << 36)	/* NSSRS */
 #define CAP_NVM		(1ULL << 37)	/* CSS */
 #define CAP_MPSMIN_64K	4U		/* in the upper half */
+#define CMBMSC_CAPABLE	1U		/* CRE: without it CMBSZ reads 0 */
 
 #define DEFAULT_QUEUES	8
 
@@ -102,6 +103,8 @@ static void bar_read(void *context, unsigned int bar, uint64_t offset, void *dat
 	ctrl->words[BADCTRL_LOOKS / 4] += offset == REG_CSTS;
 	if (bad_gone(ctrl))
 		memset(data, 0xff, count);
+	else if (offset == REG_CMBSZ && !(bad_load32(ctrl, REG_CMBMSC) & CMBMSC_CAPABLE))
+		memset(data, 0, count);
 	else
 		memcpy(data, ctrl->registers + offset, count);
 	pthread_mutex_unlock(&ctrl->lock);
