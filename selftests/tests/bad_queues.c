@@ -599,6 +599,84 @@ TEST_F(bad_queues, moved_flush_survives_reset)
 	expect_flushed(_metadata, self, syncs, 0, 0);
 }
 
+/* Its completion is found when its timeout expires. */
+TEST_F(bad_queues, moved_flush_without_interrupt_succeeds)
+{
+	struct cpu_reader syncs[2];
+	int generation;
+
+	np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_QUIET, 0, 1);
+	if (!move_flushes(_metadata, self, syncs, 1))
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
+	generation = self->generation;
+	expect_flushed(_metadata, self, syncs, 1, 0);
+	/* The reset of expect_flushed(). */
+	EXPECT_EQ(generation + 1, self->generation);
+}
+
+/* Bound with queues of @entries entries, and with a timeout that no test waits for. */
+static void bind_small(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+		       uint32_t entries)
+{
+	uint32_t cap = np_bad_get(&self->bad, BADCTRL_REGISTERS);
+
+	EXPECT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/io_timeout", "60"));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REGISTERS, (cap & 0xffff0000) | (entries - 1)));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 8));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+}
+
+/*
+ * A moved flush has no tag of the block layer. In a queue of three entries there is room for it,
+ * in one of two it fails, and is not tried again.
+ */
+TEST_F(bad_queues, moved_flush_needs_room)
+{
+	static const struct {
+		uint32_t entries;
+		uint32_t sent;
+		int result;
+	} cases[] = { { 2, 0, -ENOLINK }, { 3, 1, 0 } };
+	struct cpu_reader syncs[2];
+	struct nvme_peer_info info;
+	char path[96], text[16];
+	unsigned int i;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
+	np_qp_close(&self->other);
+	np_buffer_close(&self->buffer);
+	for (i = 0; i < 2; i++) {
+		bind_small(_metadata, self, cases[i].entries);
+		np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+		EXPECT_TRUE(move_flushes(_metadata, self, syncs, 1));
+		pthread_join(syncs[1].thread, NULL);
+		EXPECT_EQ(cases[i].result, syncs[1].result);
+		EXPECT_EQ(cases[i].sent, np_bad_hits(&self->bad, 1));
+		snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/diag/command_retries_count",
+			 self->bad.ctrl.instance);
+		EXPECT_EQ(0, np_read_file(path, text, sizeof(text)));
+		EXPECT_STREQ("0\n", text);
+	}
+	/* A reset ends it, also long before its timeout. */
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 8));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_HOLD, 0, 1);
+	EXPECT_TRUE(move_flushes(_metadata, self, syncs, 1));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	pthread_join(syncs[1].thread, NULL);
+	EXPECT_EQ(0, syncs[1].result);
+	ASSERT_EQ(0, np_bad_short_timeouts());
+	bind_again(_metadata, self);
+	np_qp_close(&self->other);
+	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->bad.ctrl.fd, 4, 0));
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
+}
+
 static void expect_cpu_queues(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
 			      uint32_t count)
 {
