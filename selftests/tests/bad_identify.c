@@ -94,6 +94,7 @@
 #define REG_CAP_HIGH	(BADCTRL_REGISTERS + 0x04)
 #define REG_VS		(BADCTRL_REGISTERS + 0x08)
 #define REG_CMBSZ	(BADCTRL_REGISTERS + 0x3c)
+#define REG_CMBMSC	(BADCTRL_REGISTERS + 0x50)
 #define REG_CRTO	(BADCTRL_REGISTERS + 0x68)
 
 FIXTURE(bad_identify)
@@ -604,9 +605,11 @@ TEST_F(bad_identify, quirks_by_parameter)
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_WCTEMP, 350, 2));
 	ASSERT_EQ(0, set_health(&self->bad, 0, 323, 300, 310));
 	ASSERT_EQ(0, np_write_file(QUIRKS, "1234:badc:disable_write_zeroes,no_temp_thresh_change,"
-				   "dmapool_align_512,no_ns_desc_list-1234:badd:small_queues\n"));
+				   "dmapool_align_512,no_ns_desc_list-1234:badd:small_queues-"
+				   "1235:badc:stripe_size\n"));
 	EXPECT_STREQ("1234:badc:disable_write_zeroes,no_temp_thresh_change,"
-		     "dmapool_align_512,no_ns_desc_list-1234:badd:small_queues", line_of(QUIRKS));
+		     "dmapool_align_512,no_ns_desc_list-1234:badd:small_queues-"
+		     "1235:badc:stripe_size", line_of(QUIRKS));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_STREQ("disable_write_zeroes", controller_attribute(&self->bad, "quirks"));
 	EXPECT_STREQ("0", attribute(&self->bad, "queue/write_zeroes_max_bytes"));
@@ -622,10 +625,15 @@ TEST_F(bad_identify, quirks_by_parameter)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_STREQ("no_secondary_temp_thresh", controller_attribute(&self->bad, "quirks"));
 	EXPECT_STREQ("uuid.babababa-baba-baba-baba-babababababa", attribute(&self->bad, "wwid"));
-	if (!has_hwmon())
-		return;
-	EXPECT_STREQ("26850", sensor(&self->bad, "temp2_input"));
-	EXPECT_STREQ("", sensor(&self->bad, "temp2_max"));
+	if (has_hwmon()) {
+		EXPECT_STREQ("26850", sensor(&self->bad, "temp2_input"));
+		EXPECT_STREQ("", sensor(&self->bad, "temp2_max"));
+	}
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	/* The list is empty again. */
+	ASSERT_EQ(0, np_write_file(QUIRKS, "\n"));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("none", controller_attribute(&self->bad, "quirks"));
 }
 
 TEST_F(bad_identify, invalid_quirks_are_refused)
@@ -1556,6 +1564,23 @@ TEST_F(bad_identify, stale_completion_is_ignored)
 	}
 }
 
+/* The only tag is 0, and the CID that the controller completes has the first one behind the queue's. */
+TEST_F(bad_identify, completion_behind_last_tag_is_ignored)
+{
+	struct request read = { };
+
+	ASSERT_EQ(0, two_entries(&self->bad));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	read.disk = self->bad.disk;
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_WRONG_ID, 2, 1));
+	ASSERT_EQ(0, pthread_create(&read.thread, NULL, read_thread, &read));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(read.thread, NULL);
+	EXPECT_EQ(0, read.ret);
+}
+
 /*
  * The completion may be handled on another CPU than the one that submitted the request.
  */
@@ -1782,10 +1807,16 @@ TEST_F(bad_identify, cmb_and_sgl_support_are_reported)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(16 * 65536, self->bad.ctrl.info.cmb_size);
 	EXPECT_EQ(0x00010001, self->bad.ctrl.info.sgls);
+	/* The buffer is not left enabled. */
+	EXPECT_EQ(0, np_bad_get(&self->bad, REG_CMBMSC));
 	expect_io(_metadata, self);
 	ASSERT_EQ(0, np_bad_unbind(&self->bad));
 	/* Units above 64 GiB are reserved. */
-	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CMBSZ, 16U << 12 | 13U << 8));
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CMBSZ, 16U << 12 | 6U << 8));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(16ULL << 36, self->bad.ctrl.info.cmb_size);
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CMBSZ, 16U << 12 | 7U << 8));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(0, self->bad.ctrl.info.cmb_size);
 }
