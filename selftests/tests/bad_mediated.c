@@ -357,6 +357,30 @@ TEST_F(bad_mediated, commands_of_a_deleted_queue_pair_are_aborted)
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 }
 
+/* Shutdown deletes the queues of the CPU and all shared ones. */
+TEST_F(bad_mediated, shutdown_deletes_each_queue)
+{
+	static const uint8_t opcodes[] = {
+		NVME_ADMIN_CREATE_SQ, NVME_ADMIN_DELETE_SQ, NVME_ADMIN_DELETE_CQ,
+	};
+	struct nvme_peer_info info;
+	unsigned int i;
+
+	np_qp_close(&self->qp);
+	np_memory_free(&self->memory);
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, np_bad_rule(&self->bad, i, opcodes[i], BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_memory_alloc(&self->memory, self->bad.ctrl.fd));
+	ASSERT_EQ(0, open_qp(&self->qp, &self->bad, &self->memory, &self->window));
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	EXPECT_EQ(0, np_bad_shut_down(&self->bad));
+	EXPECT_LT(info.qids_cpu + 1, np_bad_hits(&self->bad, 0));
+	for (i = 1; i < 3; i++)
+		EXPECT_EQ(np_bad_hits(&self->bad, 0), np_bad_hits(&self->bad, i));
+}
+
 /* The controller does not complete it with its queue either. */
 TEST_F(bad_mediated, dropped_command_ends_with_its_queue_pair)
 {

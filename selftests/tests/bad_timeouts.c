@@ -230,6 +230,7 @@ TEST_F(bad_timeouts, abort_limit_is_returned)
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
+/* No doorbell is written for it. */
 TEST_F(bad_timeouts, completion_during_disable_counts)
 {
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_LATE, 1));
@@ -238,6 +239,7 @@ TEST_F(bad_timeouts, completion_during_disable_counts)
 				 NVME_SC_INTERNAL, 1));
 	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_EARLY));
 }
 
 TEST_F(bad_timeouts, admin_timeout_resets)
@@ -372,6 +374,35 @@ TEST_F(bad_timeouts, faulting_user_commands_do_not_block_reset)
 	munmap(pages, FAULTERS * NP_PAGE);
 }
 
+/* Those that users can have; the other ones are the driver's. */
+#define USER_TAGS	24
+
+static void *identify_patiently(void *bad)
+{
+	return (void *)(intptr_t)np_bad_identify_ctrl(bad, NP_TIMEOUT_MS);
+}
+
+/* Commands of users that hang do not keep the driver from aborting another one. */
+TEST_F(bad_timeouts, abort_needs_no_tag_of_users)
+{
+	pthread_t threads[USER_TAGS];
+	void *result;
+	int i;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, USER_TAGS));
+	for (i = 0; i < USER_TAGS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, identify_patiently, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, USER_TAGS));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_READ, BADCTRL_HOLD, 0, 1));
+	EXPECT_EQ(NVME_SC_ABORTED, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	for (i = 0; i < USER_TAGS; i++) {
+		pthread_join(threads[i], &result);
+		EXPECT_EQ(NULL, result);
+	}
+	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+}
+
 /* --- shutdown ------------------------------------------------------------------- */
 
 #define NAMESPACES	4
@@ -397,14 +428,22 @@ static void *read_last(void *argument)
 	return NULL;
 }
 
-static int shut_down(const struct np_bad *bad)
+/* Those of peers and of the CPU, the SQs first. */
+TEST_F(bad_timeouts, shutdown_deletes_each_queue)
 {
-	struct nvme_peer_pci_address address = np_parse_address(bad->address);
-	int test = np_test_open();
-	int ret = np_ioctl(test, NVMEP_TEST_SHUTDOWN, &address);
+	static const uint8_t opcodes[] = { NVME_ADMIN_DELETE_SQ, NVME_ADMIN_DELETE_CQ };
+	struct nvme_peer_info info;
+	struct np_qp second;
+	unsigned int i;
 
-	close(test);
-	return ret;
+	ASSERT_EQ(0, np_qp_open(&second, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, np_bad_rule(&self->bad, i, opcodes[i], BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	EXPECT_EQ(0, np_bad_shut_down(&self->bad));
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(2 + info.qids_cpu, np_bad_hits(&self->bad, i));
+	np_qp_close(&second);
 }
 
 /* Five seconds for all hanging commands, not for each namespace. */
@@ -432,7 +471,7 @@ TEST_F_TIMEOUT(bad_timeouts, shutdown_has_one_deadline, 90)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, read_last, &last[i]));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, NAMESPACES));
 	start = np_now_ms();
-	EXPECT_EQ(0, shut_down(&self->bad));
+	EXPECT_EQ(0, np_bad_shut_down(&self->bad));
 	/* Shutdown does wait, and the steps after it take some time too. */
 	EXPECT_LE(4900, np_now_ms() - start);
 	EXPECT_GT(10000, np_now_ms() - start);

@@ -260,6 +260,16 @@ int np_bad_unbind(struct np_bad *bad)
 	return np_unbind(bad->address);
 }
 
+int np_bad_shut_down(const struct np_bad *bad)
+{
+	struct nvme_peer_pci_address address = np_parse_address(bad->address);
+	int test = np_test_open();
+	int ret = np_ioctl(test, NVMEP_TEST_SHUTDOWN, &address);
+
+	close(test);
+	return ret;
+}
+
 int np_bad_generation(struct np_bad *bad)
 {
 	struct nvme_peer_info info;

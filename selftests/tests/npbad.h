@@ -89,6 +89,8 @@ int np_bad_large_blocks(struct np_bad *bad);
 /* Binds badctrl, waits for @namespaces namespaces and opens the first. */
 int np_bad_bind(struct np_bad *bad, unsigned int namespaces);
 int np_bad_unbind(struct np_bad *bad);
+/* Calls its driver as at power off. */
+int np_bad_shut_down(const struct np_bad *bad);
 int np_bad_wait_namespaces(struct np_bad *bad, unsigned int namespaces);
 /* Waits until badctrl is in @state and returns the generation. */
 int np_bad_wait_state(struct np_bad *bad, uint32_t state);
