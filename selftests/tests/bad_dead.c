@@ -295,6 +295,24 @@ TEST_F(bad_dead, unbind_does_not_block_other_calls)
 	expect_new_life(_metadata, &self->bad, self->bytes);
 }
 
+/* The creation ends when the controller is stopped: it will not come back. */
+TEST_F(bad_dead, unbind_ends_creation_that_hangs)
+{
+	struct creator creator = { .bad = &self->bad };
+	pthread_t creates;
+
+	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_HOLD, 0, 1));
+	np_qp_close(&self->qp);
+	ASSERT_EQ(0, pthread_create(&creates, NULL, create_in_background, &creator));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_GONE));
+	EXPECT_EQ(0, np_unbind(self->bad.address));
+	pthread_join(creates, NULL);
+	EXPECT_EQ(-ESHUTDOWN, creator.result);
+	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
 /* I/O waits for the start, and fails. */
 TEST_F(bad_dead, unbind_while_start_hangs)
 {

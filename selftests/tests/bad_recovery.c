@@ -30,6 +30,7 @@
 #define NOTICE_MS	1000
 #define CAP_LOW		BADCTRL_REGISTERS
 #define CAP_HIGH	(BADCTRL_REGISTERS + 4)
+#define CSTS		(BADCTRL_REGISTERS + 0x1c)
 
 FIXTURE(bad_recovery)
 {
@@ -89,6 +90,15 @@ TEST_F(bad_recovery, failed_controller_is_detected_and_reset)
 		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 		EXPECT_EQ(0, np_qp_run(&self->qp, &flush, NP_TIMEOUT_MS));
 	}
+}
+
+/* CSTS.RDY is clear, as after a reset that the driver was not notified of. */
+TEST_F(bad_recovery, controller_that_is_not_ready_is_reset)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, CSTS, 0));
+	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
+	EXPECT_EQ(NVME_PEER_QP_REASON_RESET, self->status->reason);
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
 TEST_F(bad_recovery, vanished_controller_is_detected)
