@@ -103,14 +103,21 @@ TEST_F_TIMEOUT(module, unload_unbinds_controllers, 120)
 	EXPECT_EQ(0, info.generation);
 }
 
+static bool has_thread(const char *name)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "cat /proc/[0-9]*/comm 2>/dev/null | grep -qxE '%s'", name);
+	return !system(command);
+}
+
 /* Its name, with kworker/R- before it on newer kernels. */
 static bool has_rescuer(const char *workqueue)
 {
-	char command[256];
+	char name[256];
 
-	snprintf(command, sizeof(command),
-		 "cat /proc/[0-9]*/comm 2>/dev/null | grep -qxE '(kworker/R-)?%s'", workqueue);
-	return !system(command);
+	snprintf(name, sizeof(name), "(kworker/R-)?%s", workqueue);
+	return has_thread(name);
 }
 
 /* Steps of the initialisation that can be made to fail without a warning, the last first. */
@@ -155,6 +162,17 @@ TEST_F(module, workqueues_have_rescuers)
 		}
 }
 
+/*
+ * A CPU that is busy delays no work, except for moved I/O, which is submitted on its CPU.  A
+ * thread's name has the workqueue that it served last.
+ */
+TEST_F(module, works_are_bound_to_no_cpu)
+{
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_TRUE(has_thread("kworker/u[0-9:]+[+-]nvmep.*"));
+	EXPECT_FALSE(has_thread("kworker/[0-9].*[+-]nvmep(-(reset|recovery|health|revoke|flush))?"));
+}
+
 /* Parameters that are set at load time only. */
 TEST_F_TIMEOUT(module, peer_queues_parameter_limits_peers, 120)
 {
@@ -165,7 +183,7 @@ TEST_F_TIMEOUT(module, peer_queues_parameter_limits_peers, 120)
 
 	np_ctrl_close(&self->ctrl);
 	ASSERT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
-	ASSERT_EQ(0, np_module_load("peer_queues=1"));
+	ASSERT_EQ(0, np_module_load("peer_queues=1 quirks="));
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	EXPECT_EQ(total, self->ctrl.info.qids_total);
 	EXPECT_EQ(1, self->ctrl.info.qids_peer_max);
