@@ -422,6 +422,18 @@ TEST_F(qids, process_without_first_thread_keeps_doorbells)
 	EXPECT_EQ(0, process->references);
 }
 
+/* Whatever its owner said of it: the CPU's rings are not behind doorbells that a process has mapped. */
+TEST_F(qids, cpu_gets_no_reachable_identifier)
+{
+	int qid = nvmep_qid_alloc(&self->ctrl, NVMEP_QID_PEER);
+
+	nvmep_qid_export(&self->ctrl, qid);
+	nvmep_qid_free(&self->ctrl, qid, false);
+	EXPECT_NE(qid, nvmep_qid_alloc(&self->ctrl, NVMEP_QID_CPU));
+	EXPECT_EQ(CAPACITY - 2, nvmep_qids_for_cpu(&self->ctrl));
+	nvmep_qid_unexport(&self->ctrl, qid);
+}
+
 static int create(struct nvmep_ctrl *ctrl)
 {
 	int qid = nvmep_qid_alloc(ctrl, NVMEP_QID_PEER);
