@@ -26,6 +26,11 @@
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
+/* Registers, and the field CSTS.SHST. */
+#define CC			(BADCTRL_REGISTERS + 0x14)
+#define CSTS			(BADCTRL_REGISTERS + 0x1c)
+#define CSTS_SHUTDOWN		0xcU
+#define CSTS_SHUTDOWN_DONE	0x8U
 
 FIXTURE(bad_timeouts)
 {
@@ -428,7 +433,7 @@ static void *read_last(void *argument)
 	return NULL;
 }
 
-/* Those of peers and of the CPU, the SQs first. */
+/* Those of peers and of the CPU. Nothing is left that a peer could use. */
 TEST_F(bad_timeouts, shutdown_deletes_each_queue)
 {
 	static const uint8_t opcodes[] = { NVME_ADMIN_DELETE_SQ, NVME_ADMIN_DELETE_CQ };
@@ -443,7 +448,34 @@ TEST_F(bad_timeouts, shutdown_deletes_each_queue)
 	EXPECT_EQ(0, np_bad_shut_down(&self->bad));
 	for (i = 0; i < 2; i++)
 		EXPECT_EQ(2 + info.qids_cpu, np_bad_hits(&self->bad, i));
+	EXPECT_EQ(NVME_PEER_QP_FAILED, self->status->state);
+	EXPECT_EQ(-EFAULT, np_store(self->qp.tail_doorbell, 1));
+	EXPECT_EQ(0, np_bad_get(&self->bad, CC) & 1);
 	np_qp_close(&second);
+}
+
+/* Its caches are flushed as well: the reset that was under way has stopped it. */
+TEST_F(bad_timeouts, shutdown_during_reset_flushes)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_bad_shut_down(&self->bad));
+	EXPECT_EQ(CSTS_SHUTDOWN_DONE, np_bad_get(&self->bad, CSTS) & CSTS_SHUTDOWN);
+	pthread_join(thread, NULL);
+}
+
+/* No command is sent to a controller that has vanished. */
+TEST_F(bad_timeouts, shutdown_waits_for_no_vanished_controller)
+{
+	np_qp_close(&self->qp);
+	self->qp.fd = -1;
+	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_GONE));
+	EXPECT_EQ(0, np_bad_shut_down(&self->bad));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
 }
 
 /* Five seconds for all hanging commands, not for each namespace. */
