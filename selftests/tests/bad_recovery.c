@@ -698,6 +698,31 @@ TEST_F_TIMEOUT(bad_recovery, absent_function_is_waited_for, 60)
 	EXPECT_LE(0, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
+/* The function goes after it was reset, in the start that follows. */
+TEST_F(bad_recovery, absent_function_is_waited_for_in_second_start)
+{
+	int log = np_log_open();
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_LE(0, log);
+	np_qp_close(&self->qp);
+	self->qp.fd = -1;
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS,
+				 NVME_STATUS_DNR | NVME_SC_INTERNAL, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RESETS));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_ABSENT));
+	EXPECT_EQ(0, np_log_wait(log, "does not respond: waiting for it", NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(0, (intptr_t)ret);
+	EXPECT_LT(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	close(log);
+}
+
 /*
  * The PCI core freezes the channel before it calls error_detected(), for which a start that fails
  * meanwhile waits.
@@ -822,6 +847,45 @@ TEST_F(bad_recovery, link_error_ends_change_of_queues)
 	pthread_join(reader, &ret);
 	EXPECT_EQ(0, (intptr_t)ret);
 	EXPECT_LE(0, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+}
+
+/* It waits for writers of attributes. */
+static void expect_unbound(struct __test_metadata *_metadata, FIXTURE_DATA(bad_recovery) *self)
+{
+	pthread_t remover;
+	struct timespec end;
+	void *ret;
+
+	ASSERT_EQ(0, pthread_create(&remover, NULL, unbind, &self->bad));
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 15;
+	ASSERT_EQ(0, pthread_timedjoin_np(remover, &ret, &end));
+	EXPECT_EQ(0, (intptr_t)ret);
+}
+
+static void *write_reset(void *argument)
+{
+	struct np_bad *bad = argument;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/reset_controller",
+		 bad->ctrl.instance);
+	return (void *)(intptr_t)np_write_file(path, "1");
+}
+
+TEST_F(bad_recovery, unbind_ends_reset_by_attribute)
+{
+	pthread_t writer;
+	void *ret;
+
+	np_qp_close(&self->qp);
+	self->qp.fd = -1;
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&writer, NULL, write_reset, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	expect_unbound(_metadata, self);
+	pthread_join(writer, &ret);
+	EXPECT_EQ(-EIO, (intptr_t)ret);
 }
 
 TEST_F(bad_recovery, unbind_ends_change_of_queues)
