@@ -68,11 +68,9 @@ static const struct nvmep_ioctl *nvmep_ioctl_find(const struct nvmep_ioctl *tabl
 						  size_t count,
 						  unsigned int number)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		if (table[i].number == number)
-			return &table[i];
+	while (count--)
+		if (table[count].number == number)
+			return &table[count];
 	return NULL;
 }
 
