@@ -421,7 +421,6 @@ static void nvmep_recover_undo_rearm(struct nvmep_qp *qp)
 	if (qp->state == NVMEP_QP_REARMING)
 		nvmep_recover_set_lost(qp, qp->reason);
 	mutex_unlock(&peers->lock);
-	nvmep_qp_wake(qp);
 }
 
 /*
@@ -504,15 +503,17 @@ static void nvmep_recover_quiesce(struct nvmep_qp *qp)
 	mutex_unlock(&peers->lock);
 }
 
-/* Consumes the request, unless the queue pair was lost since it was seen. */
+/*
+ * Consumes the request, unless the queue pair was lost since it was seen: it was
+ * LIVE then.
+ */
 static bool nvmep_recover_take_request(struct nvmep_qp *qp)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 	bool take;
 
 	mutex_lock(&peers->lock);
-	take = qp->state == NVMEP_QP_LIVE &&
-	       qp->losses == qp->request_losses &&
+	take = qp->losses == qp->request_losses &&
 	       nvmep_recover_consume(nvmep_qp_control(qp));
 	mutex_unlock(&peers->lock);
 	return take;
