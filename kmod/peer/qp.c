@@ -225,7 +225,7 @@ void nvmep_health_poll_start(struct nvmep_peers *peers)
  */
 static void nvmep_health_poll_count(struct nvmep_peers *peers, int change)
 {
-	bool first = !peers->live && change > 0;
+	bool first = !peers->live;
 
 	lockdep_assert_held(&peers->lock);
 
@@ -329,7 +329,6 @@ static void nvmep_qp_free(struct kref *ref)
 	struct nvmep_qp *qp = container_of(ref, struct nvmep_qp, ref);
 	struct nvmep_ctrl *ctrl = qp->ctrl;
 
-	nvmep_qp_release_qid(qp);
 	nvmep_host_pages_free(qp->sq.host);
 	nvmep_host_pages_free(qp->cq.host);
 	nvmep_host_pages_free(qp->status_page);
@@ -606,11 +605,12 @@ static void nvmep_qp_untake(struct nvmep_qp *qp)
  */
 static void nvmep_qp_revoke_taken(struct list_head *taken)
 {
-	struct nvmep_qp *qp, *next;
+	struct nvmep_qp *qp;
 
 	list_for_each_entry(qp, taken, revoke_node)
 		nvmep_qp_revoke_start(qp, NVME_PEER_QP_REASON_BUFFER);
-	list_for_each_entry_safe(qp, next, taken, revoke_node) {
+	while (!list_empty(taken)) {
+		qp = list_first_entry(taken, struct nvmep_qp, revoke_node);
 		nvmep_qp_revoke(qp, NVME_PEER_QP_REASON_BUFFER);
 		nvmep_qp_untake(qp);
 	}
@@ -795,13 +795,21 @@ static int nvmep_qp_claim_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
 	return err;
 }
 
-static bool nvmep_qp_overlaps(const struct nvmep_qp *a,
-			      const struct nvmep_qp *b)
+/* Does it share memory of rings with a queue pair of the list? */
+static bool nvmep_qp_overlaps(const struct nvmep_qp *qp)
 {
-	return nvmep_rings_overlap(&a->sq, &b->sq) ||
-	       nvmep_rings_overlap(&a->sq, &b->cq) ||
-	       nvmep_rings_overlap(&a->cq, &b->sq) ||
-	       nvmep_rings_overlap(&a->cq, &b->cq);
+	struct nvmep_peers *peers = qp->ctrl->peers;
+	const struct nvmep_qp *other;
+
+	lockdep_assert_held(&peers->lock);
+
+	list_for_each_entry(other, &peers->qps, node)
+		if (nvmep_rings_overlap(&qp->sq, &other->sq) ||
+		    nvmep_rings_overlap(&qp->sq, &other->cq) ||
+		    nvmep_rings_overlap(&qp->cq, &other->sq) ||
+		    nvmep_rings_overlap(&qp->cq, &other->cq))
+			return true;
+	return false;
 }
 
 static bool allow_mixed_modes;
@@ -888,7 +896,6 @@ static int nvmep_qp_claim_rings(struct nvmep_qp *qp,
 				const struct nvme_peer_qp_create *cmd)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
-	struct nvmep_qp *other;
 	int err;
 
 	lockdep_assert_held(&peers->lock);
@@ -908,11 +915,8 @@ static int nvmep_qp_claim_rings(struct nvmep_qp *qp,
 	if (err)
 		return err;
 
-	if (nvmep_rings_overlap(&qp->sq, &qp->cq))
+	if (nvmep_rings_overlap(&qp->sq, &qp->cq) || nvmep_qp_overlaps(qp))
 		return -EEXIST;
-	list_for_each_entry(other, &peers->qps, node)
-		if (nvmep_qp_overlaps(qp, other))
-			return -EEXIST;
 	list_add_tail(&qp->node, &peers->qps);
 	return 0;
 }
