@@ -221,6 +221,18 @@ TEST_F(bad_input, zero_tail_is_accepted)
 	EXPECT_EQ(0, longer.info.version);
 }
 
+TEST_F(bad_input, structure_may_fill_a_page)
+{
+	union {
+		struct nvme_peer_info info;
+		uint8_t page[NP_PAGE];
+	} longest = { .page = { 0 } };
+
+	longest.info.size = sizeof(longest);
+	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_INFO, &longest));
+	EXPECT_EQ(self->ctrl.info.cap, longest.info.cap);
+}
+
 /* An older program: what it does not have is 0. */
 TEST_F(bad_input, first_version_is_accepted)
 {
@@ -279,11 +291,20 @@ TEST_F(bad_input, bad_pointers)
 	munmap(page, 2 * NP_PAGE);
 }
 
-/* An object is destroyed again if its result cannot be copied out. */
+static int lowest_descriptor(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+/* An object is destroyed again if its result cannot be copied out, and its descriptor is free. */
 TEST_F(bad_input, copy_out_failure_is_undone)
 {
 	struct call *page = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int lowest = lowest_descriptor();
 	size_t i;
 
 	ASSERT_NE(MAP_FAILED, page);
@@ -313,6 +334,7 @@ TEST_F(bad_input, copy_out_failure_is_undone)
 			TH_LOG("%s", page->name);
 		}
 		ASSERT_EQ(0, mprotect(page, NP_PAGE, PROT_READ | PROT_WRITE));
+		EXPECT_EQ(lowest, lowest_descriptor());
 	}
 	munmap(page, NP_PAGE);
 }
@@ -431,6 +453,13 @@ TEST_F(bad_input, reserved_fields_of_qp_create)
 	EXPECT_EQ(-EINVAL, np_ioctl(self->qp.qp_fd, NVME_PEER_QP_EXPORT, &out));
 }
 
+TEST_F(bad_input, reserved_field_of_qp_rearm)
+{
+	struct nvme_peer_qp_rearm rearm = { .size = sizeof(rearm), .reserved = 1 };
+
+	EXPECT_EQ(-EINVAL, np_ioctl(self->qp.qp_fd, NVME_PEER_QP_REARM, &rearm));
+}
+
 /* The receivers of such a queue pair file cannot give doorbells away for good. */
 TEST_F(bad_input, static_importers_are_refused_by_flag)
 {
@@ -517,6 +546,23 @@ TEST_F(bad_input, overlapping_rings)
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &second));
 	close(second.qp_fd);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, again.handle));
+}
+
+/* Offsets in different dma-bufs have nothing to do with each other. */
+TEST_F(bad_input, rings_in_two_buffers)
+{
+	struct nvme_peer_qp_create create = good_create();
+	int dmabuf = np_test_export(RING_PAGES, 0);
+	struct nvme_peer_buf_import import;
+
+	ASSERT_LE(0, dmabuf);
+	ASSERT_EQ(0, np_import(self->ctrl.fd, dmabuf, 0, &import));
+	create.sq_handle = self->rings.handle;
+	create.cq_handle = import.handle;
+	EXPECT_EQ(0, try_create(self->ctrl.fd, &create));
+	close(create.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	close(dmabuf);
 }
 
 /* Memory of another queue pair is no memory for a ring, whatever its dma-buf is used for. */
@@ -609,6 +655,23 @@ TEST_F(bad_input, no_file_descriptor_left)
 	EXPECT_EQ(-EMFILE, try_create(self->ctrl.fd, &create));
 	EXPECT_EQ(-EMFILE, np_export_fd(self->qp.qp_fd, NVME_PEER_EXPORT_SQ, 0, &export));
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* The lowest descriptor is as good as any other one. */
+TEST_F(bad_input, exports_may_get_descriptor_0)
+{
+	struct nvme_peer_qp_export export;
+	int input = dup(0);
+
+	close(0);
+	EXPECT_EQ(0, np_export_fd(self->qp.qp_fd, NVME_PEER_EXPORT_SQ, 0, &export));
+	EXPECT_EQ(0, export.fd);
+	EXPECT_EQ(ENTRIES * sizeof(struct np_command), export.length);
+	EXPECT_EQ(0, close(0));
+	if (input > 0) {
+		EXPECT_EQ(0, dup2(input, 0));
+		close(input);
+	}
 }
 
 static int drop_rawio(void)
