@@ -251,6 +251,39 @@ TEST_F(rearm, withdrawn_doorbells_can_be_retried)
 	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "default"));
 }
 
+/*
+ * Memory decoding is about to go off, in the generation of the last scan: doorbells that are
+ * withdrawn already are not restored.
+ */
+TEST_F(rearm, stop_allows_no_rearm)
+{
+	struct nvmep_test_stall stop = { .function = "nvmep_ctrl_stop" };
+	struct nvme_peer_info now;
+	pthread_t thread;
+	void *result;
+	int stall;
+
+	ASSERT_EQ(0, np_run_on(0));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "flr"));
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	/* The scan has ended: it may be re-armed. */
+	np_sleep_ms(200);
+	stall = np_stall(&stop);
+	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, function_reset, &self->ctrl));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	EXPECT_EQ(-EAGAIN, np_qp_rearm_loss(&self->qp, 2));
+	EXPECT_EQ(np_qp_revoked(), np_store(self->qp.tail_doorbell, 0));
+	close(stall);
+	pthread_join(thread, &result);
+	EXPECT_EQ(NULL, result);
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, verify(&self->qp, &self->buffer, 1));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "default"));
+}
+
 /* Is the page on the disk as verify() left it? */
 static int disk_has(struct np_qp *qp, struct np_buffer *buffer, uint32_t seed)
 {
