@@ -272,6 +272,54 @@ static int wait_abort(struct np_bad *bad, uint32_t count)
 	return np_bad_hits(bad, 1) < count ? -ETIMEDOUT : 0;
 }
 
+static int add_namespace(struct np_bad *bad)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	char node[64];
+	int ret;
+
+	snprintf(node, sizeof(node), "/dev/nvmep%dn2", bad->ctrl.instance);
+	ret = np_bad_set(bad, BADCTRL_ACTIVE, 3) ?: np_bad_set(bad, BADCTRL_EVENT, EVENT_NAMESPACES);
+	while (!ret && access(node, F_OK)) {
+		np_sleep_ms(1);
+		if (np_now_ms() > end)
+			ret = -ETIMEDOUT;
+	}
+	return ret;
+}
+
+/* Its queues exist before a scan has ended that has found a change: not LIVE even once. */
+TEST_F(bad_mediated, opened_before_the_end_of_a_scan)
+{
+	struct nvmep_test_stall scan = {
+		.function = "nvmep_recover_allow_rearm",
+		.after = "nvmep_recover_namespaces_changed",
+		.any_thread = 1,
+	};
+	struct opener opener = { .ctrl_fd = self->bad.ctrl.fd };
+	int stall;
+
+	ASSERT_EQ(0, add_namespace(&self->bad));
+	np_qp_close(&self->qp);
+	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1));
+	stall = np_stall(&scan);
+	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, pthread_create(&opener.thread, NULL, open_one, &opener));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	ASSERT_EQ(0, pthread_join(opener.thread, NULL));
+	EXPECT_EQ(-EAGAIN, opener.ret);
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
+	close(stall);
+	EXPECT_EQ(0, np_works_anywhere());
+	ASSERT_EQ(0, open_qp(&self->qp, &self->bad, &self->memory, &self->window));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+}
+
 /*
  * A queue pair is opened while recovery of a stuck one, the second, holds the mediator, and meanwhile a
  * scan finds that a namespace is gone and does not succeed: the first one, which others use, goes on.
@@ -279,15 +327,9 @@ static int wait_abort(struct np_bad *bad, uint32_t count)
 TEST_F_TIMEOUT(bad_mediated, opened_while_namespaces_change, 60)
 {
 	struct opener opener = { .ctrl_fd = self->bad.ctrl.fd };
-	char node[64];
 	uint32_t i;
 
-	snprintf(node, sizeof(node), "/dev/nvmep%dn2", self->bad.ctrl.instance);
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
-	for (i = 0; access(node, F_OK) && i < NP_TIMEOUT_MS; i++)
-		np_sleep_ms(1);
-	ASSERT_EQ(0, access(node, F_OK));
+	ASSERT_EQ(0, add_namespace(&self->bad));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_STATUS, NVME_SC_INTERNAL, 2));
 	ASSERT_EQ(0, hang_one(self, 1));
 	ASSERT_EQ(0, wait_abort(&self->bad, 1));
