@@ -175,6 +175,10 @@ TEST_F(relay, io_wraps_both_rings)
 	EXPECT_EQ(NVME_PEER_KIND_MEMORY, export.kind);
 	EXPECT_EQ(NP_PAGE, (uint64_t)lseek(export.fd, 0, SEEK_END));
 	close(export.fd);
+	/* Of doorbells only. */
+	ASSERT_EQ(0, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_SQ, 0, &export));
+	EXPECT_EQ(0, export.kind);
+	close(export.fd);
 	for (i = 0; i < 3 * ENTRIES / BATCH; i++)
 		EXPECT_EQ(0, verify(&self->qp, &self->buffer, i));
 	ASSERT_EQ(0, np_qp_info(self->qp.fd, &info));
@@ -526,6 +530,43 @@ TEST_F_TIMEOUT(relay, reset_under_load_then_rearm, 120)
 	EXPECT_EQ(ROUNDS, status_of(&self->qp)->losses);
 }
 
+static void *function_reset(void *argument)
+{
+	const struct np_ctrl *ctrl = argument;
+
+	return (void *)(intptr_t)(np_run_on(1) ?: np_pci_write(ctrl->address, "reset", "1"));
+}
+
+/* Memory decoding is about to go off. The queue pair is LIVE until the controller has stopped. */
+TEST_F(relay, withdrawal_of_doorbells_closes_the_relay)
+{
+	struct nvmep_test_stall stop = { .function = "nvmep_ctrl_stop" };
+	pthread_t thread;
+	void *result;
+	int stall;
+
+	if (access(CPU1_ONLINE, F_OK))
+		SKIP(return, "one CPU");
+	ASSERT_EQ(0, np_write_file(POLLER_CPUS, "0"));
+	ASSERT_EQ(0, np_works_on(0) ?: np_run_on(0));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "flr"));
+	stall = np_stall(&stop);
+	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, function_reset, &self->ctrl));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	EXPECT_EQ(0, wait_polled(self->polled));
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, status_of(&self->qp)->state);
+	close(stall);
+	pthread_join(thread, &result);
+	EXPECT_EQ(NULL, result);
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, verify(&self->qp, &self->buffer, 3));
+	ASSERT_EQ(0, np_reset_method(self->ctrl.address, "default"));
+	EXPECT_EQ(0, np_works_anywhere());
+	EXPECT_EQ(0, np_write_file(POLLER_CPUS, "\n"));
+}
+
 /* A bad value that a loss has overtaken does not fail the queue pair that is re-armed. */
 TEST_F(relay, rearm_forgets_bad_value)
 {
@@ -760,6 +801,37 @@ TEST_F(relay_cpus, parameter_binds_the_thread)
 	EXPECT_TRUE(is_bound_to(self->poller, 1));
 }
 
+/* It arrives between the last poll and the sleep, which would have no end. */
+TEST_F(relay_cpus, kick_before_the_sleep_is_not_lost)
+{
+	struct nvmep_test_stall sleep = { .function = "nvmep_poller_wait", .any_thread = 1 };
+	struct nvme_peer_info info;
+	struct np_pollers before;
+	int stall;
+
+	ASSERT_EQ(0, np_write_file(POLLER_CPUS, "1"));
+	ASSERT_EQ(0, np_works_on(0) ?: np_run_on(0));
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, wait_polled(0));
+	stall = np_stall(&sleep);
+	ASSERT_LE(0, stall);
+	EXPECT_EQ(0, kick(&self->qp));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	ASSERT_EQ(0, np_pollers_read(&before));
+	EXPECT_EQ(0, kick(&self->qp));
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
+	close(stall);
+	EXPECT_EQ(0, wait_pass(before.passes, NP_TIMEOUT_MS));
+	/* It sleeps again. */
+	np_sleep_ms(20);
+	ASSERT_EQ(0, np_pollers_read(&before));
+	EXPECT_EQ(-ETIMEDOUT, wait_pass(before.passes, 50));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, flush(&self->qp));
+	EXPECT_EQ(0, np_works_anywhere());
+}
+
 /* The thread finds it before it sleeps. */
 TEST_F(relay_cpus, lost_binding_is_restored)
 {
@@ -789,6 +861,36 @@ TEST_F(relay_cpus, cpu_of_the_thread_goes_offline)
 		EXPECT_TRUE(is_bound_to(self->poller, 1));
 	}
 	EXPECT_EQ(0, flush(&self->qp));
+}
+
+/* The CPUs that it may use, as the kernel names them, those that are offline among them. */
+static int read_allowed(pid_t poller, char list[32])
+{
+	char path[64], status[4096], *line;
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", poller);
+	ret = np_read_file(path, status, sizeof(status));
+	line = ret ? NULL : strstr(status, "Cpus_allowed_list:");
+	return line && sscanf(line, "Cpus_allowed_list: %31s", list) == 1 ? 0 : -ENOENT;
+}
+
+/* Before the scheduler has to move it. */
+TEST_F(relay_cpus, thread_leaves_a_cpu_that_goes_offline)
+{
+	char list[32] = "";
+
+	if (np_topology_is("numa"))
+		SKIP(return, "the CPUs are of two nodes");
+	ASSERT_EQ(0, np_write_file(POLLER_CPUS, "0-1"));
+	EXPECT_EQ(0, read_allowed(self->poller, list));
+	EXPECT_STREQ("0-1", list);
+	ASSERT_EQ(0, np_write_file(CPU1_ONLINE, "0"));
+	EXPECT_EQ(0, read_allowed(self->poller, list));
+	EXPECT_STREQ("0", list);
+	ASSERT_EQ(0, np_write_file(CPU1_ONLINE, "1"));
+	EXPECT_EQ(0, read_allowed(self->poller, list));
+	EXPECT_STREQ("0-1", list);
 }
 
 static int set_online(int cpu, const char *online)
@@ -845,6 +947,27 @@ TEST_F_TIMEOUT(relay_cpus, parameter_is_written_during_unload, 120)
 	atomic_store(&stop, true);
 	pthread_join(writer, NULL);
 	self->poller = find_poller();
+}
+
+/* Unloads the module, too. */
+TEST_F_TIMEOUT(relay_cpus, parameter_of_the_load, 120)
+{
+	char text[64];
+
+	np_qp_close(&self->qp);
+	np_ctrl_close(&self->ctrl);
+	EXPECT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
+	/* With a CPU that does not exist, the list is ignored as a whole. */
+	ASSERT_EQ(0, np_module_load("poller_cpus=1,60000"));
+	EXPECT_EQ(0, np_read_file(POLLER_CPUS, text, sizeof(text)));
+	EXPECT_STREQ("\n", text);
+	EXPECT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
+	EXPECT_EQ(-EINVAL, np_module_load("poller_cpus=one"));
+	ASSERT_EQ(0, np_module_load("poller_cpus=1"));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+	self->poller = find_poller();
+	EXPECT_TRUE(is_bound_to(self->poller, 1));
 }
 
 TEST_HARNESS_MAIN
