@@ -995,6 +995,7 @@ TEST_F(revoke, move_stops_pairs_with_exposed_addresses)
 {
 	struct nvmep_test_move move = { .fd = self->buffer.fd };
 	struct nvme_peer_qp_create in_buffer, elsewhere, late;
+	struct nvme_peer_buf_import again;
 	struct np_ctrl second;
 
 	ASSERT_EQ(0, create_in_buffer(self->ctrl.fd, self->buffer.handle, &in_buffer));
@@ -1010,9 +1011,39 @@ TEST_F(revoke, move_stops_pairs_with_exposed_addresses)
 	EXPECT_TRUE(becomes_withdrawn(&self->qp.doorbell));
 	/* An invalidated buffer stays invalid. */
 	EXPECT_EQ(-ESTALE, create_in_buffer(self->ctrl.fd, self->buffer.handle, &late));
+	/* Files of queue pairs that have ended do not keep it. This waits for the revocation. */
+	EXPECT_EQ(0, np_release(self->ctrl.fd, self->buffer.handle));
+	EXPECT_EQ(0, count_events(self->qp.fd, NVME_PEER_EVENT_READY));
+	/* Nor do they keep the place of their rings. */
+	ASSERT_EQ(0, np_import(self->ctrl.fd, self->buffer.fd, 0, &again));
+	EXPECT_EQ(0, create_in_buffer(self->ctrl.fd, again.handle, &late));
+	close(late.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, again.handle));
 	close(in_buffer.qp_fd);
 	close(elsewhere.qp_fd);
 	np_ctrl_close(&second);
+}
+
+/* An administrator can make a strict domain lazy at any time, which the unbound driver ends. */
+TEST_F(revoke, move_in_lazy_domain_stops_pairs_of_other_nodes)
+{
+	struct nvmep_test_move move = { .fd = self->buffer.fd };
+	struct nvme_peer_qp_create elsewhere;
+	struct np_ctrl second;
+	char path[128];
+
+	if (!is_strict(self->ctrl.address))
+		SKIP(return, "the domain is not strict");
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/iommu_group/type", self->ctrl.address);
+	ASSERT_EQ(0, np_write_file(path, "DMA-FQ"));
+	ASSERT_EQ(0, np_ctrl_open(&second, "np0"));
+	ASSERT_EQ(0, np_qp_create(second.fd, ENTRIES, &elsewhere));
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MOVE, &move));
+	EXPECT_TRUE(becomes_gone(elsewhere.qp_fd));
+	close(elsewhere.qp_fd);
+	np_ctrl_close(&second);
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	EXPECT_EQ(0, np_write_file(path, "DMA"));
 }
 
 /*
