@@ -213,6 +213,40 @@ TEST_F(bad_recovery, slow_deletion_delays_no_other_request)
 	np_qp_close(&other);
 }
 
+/* A second request is seen while the queues are deleted for the first: the loss has answered both. */
+TEST_F(bad_recovery, request_from_before_loss_has_no_effect)
+{
+	volatile struct nvme_peer_control *request;
+	struct np_export page;
+
+	ASSERT_EQ(0, np_export_open(&page, self->qp.fd, NVME_PEER_EXPORT_CONTROL, 0));
+	request = page.at;
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1));
+	EXPECT_EQ(0, ask(&self->qp));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	request->seq++;
+	EXPECT_EQ(0, np_store(&request->quiesce, 1));
+	/* Several health polls. */
+	np_sleep_ms(200);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
+	np_sleep_ms(20);
+	EXPECT_EQ(1, request->quiesce);
+	EXPECT_NE(request->seq, request->ack);
+	np_export_close(&page);
+}
+
+/* Its queues are off the controller, which would refuse another deletion. */
+TEST_F(bad_recovery, deleted_queues_are_not_deleted_again)
+{
+	EXPECT_EQ(0, ask(&self->qp));
+	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NOTICE_MS));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_COUNT, 0, 1));
+	np_qp_close(&self->qp);
+	EXPECT_EQ(0, np_bad_hits(&self->bad, 0));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+}
+
 /* The first of the two queues is deleted, so that a value stored now must reach no register. */
 TEST_F(bad_recovery, deletion_closes_relay_first)
 {
@@ -284,10 +318,20 @@ TEST_F(bad_recovery, rearm_retried_after_reset)
 	EXPECT_EQ(0, np_qp_run(&self->qp, &flush, NP_TIMEOUT_MS));
 }
 
-/* Re-arming waits until the namespaces were scanned. */
+static void *release_later(void *bad)
+{
+	np_sleep_ms(100);
+	return (void *)(intptr_t)np_bad_set(bad, BADCTRL_RELEASE, 1);
+}
+
+/* Re-arming waits until the namespaces were scanned, which wakes who waits for it. */
 TEST_F(bad_recovery, rearm_waits_for_namespace_scan)
 {
+	struct pollfd file = { .fd = self->qp.fd, .events = POLLIN };
 	struct nvme_peer_qp_info info;
+	struct nvme_peer_event event;
+	pthread_t thread;
+	void *ret;
 
 	/* Two commands of the start, then the namespace list. */
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 2));
@@ -296,7 +340,12 @@ TEST_F(bad_recovery, rearm_waits_for_namespace_scan)
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	ASSERT_EQ(0, np_qp_info(self->qp.fd, &info));
 	EXPECT_EQ(-EAGAIN, np_qp_rearm_loss(&self->qp, info.losses));
-	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(sizeof(event), read(self->qp.fd, &event, sizeof(event)));
+	EXPECT_EQ(0, poll(&file, 1, 0));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, release_later, &self->bad));
+	EXPECT_EQ(1, poll(&file, 1, NP_TIMEOUT_MS));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(0, (intptr_t)ret);
 	EXPECT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 }
 
@@ -342,9 +391,15 @@ static int remove_namespace(struct np_bad *bad)
 /* Its owner would re-arm it and continue on another namespace. */
 TEST_F(bad_recovery, quiesced_queue_pair_fails_if_namespace_changes)
 {
+	struct pollfd file = { .fd = self->qp.fd, .events = POLLIN };
+	struct nvme_peer_event event[2];
+
 	EXPECT_EQ(0, ask(&self->qp));
 	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NOTICE_MS));
+	ASSERT_EQ(sizeof(event), read(self->qp.fd, event, sizeof(event)));
 	ASSERT_EQ(0, remove_namespace(&self->bad));
+	/* The scan takes a while. */
+	EXPECT_EQ(1, poll(&file, 1, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_FAILED, NP_TIMEOUT_MS));
 	EXPECT_EQ(NVME_PEER_QP_REASON_NAMESPACE, self->status->reason);
 	EXPECT_EQ(-ESHUTDOWN, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
@@ -390,6 +445,7 @@ TEST_F(bad_recovery, failed_queue_pair_does_not_become_live)
 		.after = "nvmep_recover_namespaces_changed",
 		.any_thread = 1,
 	};
+	struct nvme_peer_qp_export export;
 	pthread_t thread;
 	void *result;
 	int stall;
@@ -398,22 +454,112 @@ TEST_F(bad_recovery, failed_queue_pair_does_not_become_live)
 	np_sleep_ms(500);
 	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_DELETE_SQ, BADCTRL_COUNT, 0, 1));
 	stall = np_stall(&scan);
 	ASSERT_LE(0, stall);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, rearm_thread, &self->qp));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	/* It is not LIVE yet. */
+	EXPECT_EQ(-EAGAIN, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_STATUS, 0, &export));
 	ASSERT_EQ(0, remove_namespace(&self->bad));
 	EXPECT_EQ(0, np_wait_stalled(stall));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	pthread_join(thread, &result);
 	EXPECT_EQ(-ESHUTDOWN, (int)(intptr_t)result);
 	EXPECT_EQ(NVME_PEER_QP_FAILED, self->status->state);
+	/* Before the stop. */
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
 	close(stall);
 	EXPECT_EQ(0, np_works_anywhere());
 	EXPECT_EQ(self->generation + 2, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_EQ(NVME_PEER_QP_FAILED, self->status->state);
 	EXPECT_EQ(NVME_PEER_QP_REASON_NAMESPACE, self->status->reason);
 	np_qp_close(&self->qp);
+}
+
+static int wait_ready(int qp_fd)
+{
+	struct nvme_peer_event event = { 0 };
+
+	while (event.type != NVME_PEER_EVENT_READY)
+		if (read(qp_fd, &event, sizeof(event)) != sizeof(event))
+			return -errno;
+	return 0;
+}
+
+/* Stalled after the doorbells were withdrawn and before the stop, on CPU 1. */
+static void *freeze_link(void *argument)
+{
+	const struct np_bad *bad = argument;
+
+	return (void *)(intptr_t)(np_run_on(1) ?: np_pci_error(bad->address, NVMEP_TEST_ERROR_FROZEN));
+}
+
+static int freeze_link_begin(struct np_bad *bad, pthread_t *thread)
+{
+	const struct nvmep_test_stall stop = { .function = "nvmep_ctrl_stop" };
+	int ret = np_works_on(0) ?: np_run_on(0), stall;
+
+	if (ret)
+		return ret;
+	stall = np_stall(&stop);
+	if (stall < 0)
+		return stall;
+	return -pthread_create(thread, NULL, freeze_link, bad) ?: np_wait_stalled(stall) ?: stall;
+}
+
+/* Fails if the thread was stalled for too long. */
+static int freeze_link_end(struct np_bad *bad, pthread_t thread, int stall)
+{
+	int ret = np_ioctl(stall, NVMEP_TEST_STALLED, NULL);
+	void *frozen;
+
+	close(stall);
+	pthread_join(thread, &frozen);
+	ret = ret ?: (int)(intptr_t)frozen;
+	ret = ret ?: np_pci_error(bad->address, NVMEP_TEST_ERROR_SLOT_RESET);
+	ret = ret ?: np_pci_error(bad->address, NVMEP_TEST_ERROR_RESUME);
+	ret = np_works_anywhere() ?: ret;
+	return ret ?: np_bad_wait_state(bad, NVME_PEER_CTRL_LIVE);
+}
+
+/* The queues exist when the doorbells are withdrawn: it would be LIVE without. */
+TEST_F(bad_recovery, withdrawn_doorbells_end_rearm)
+{
+	pthread_t rearm, link;
+	void *ret;
+	int stall;
+
+	ASSERT_LT(0, reset(&self->bad));
+	ASSERT_EQ(0, wait_ready(self->qp.fd));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&rearm, NULL, rearm_thread, &self->qp));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	stall = freeze_link_begin(&self->bad, &link);
+	ASSERT_LE(0, stall);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(rearm, &ret);
+	EXPECT_EQ(-EAGAIN, (int)(intptr_t)ret);
+	EXPECT_EQ(NVME_PEER_QP_QUIESCED, self->status->state);
+	EXPECT_LT(self->generation, freeze_link_end(&self->bad, link, stall));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_run(&self->qp, &flush, NP_TIMEOUT_MS));
+}
+
+/* Its registers may not respond soon. */
+TEST_F(bad_recovery, health_poll_pauses_before_stop)
+{
+	pthread_t link;
+	uint32_t looks;
+	int stall = freeze_link_begin(&self->bad, &link);
+
+	ASSERT_LE(0, stall);
+	np_sleep_ms(20);
+	looks = np_bad_get(&self->bad, BADCTRL_LOOKS);
+	np_sleep_ms(200);
+	EXPECT_EQ(looks, np_bad_get(&self->bad, BADCTRL_LOOKS));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, self->status->state);
+	EXPECT_LT(self->generation, freeze_link_end(&self->bad, link, stall));
 }
 
 /* --- a controller that does not start --------------------------------------------- */
@@ -730,7 +876,16 @@ TEST_F(bad_recovery, absent_function_is_waited_for_in_second_start)
 TEST_F_TIMEOUT(bad_recovery, frozen_channel_is_waited_for, 60)
 {
 	pthread_t thread;
+	uint32_t looks;
 	void *ret;
+
+	/* The health poll does not look at what the PCI core is going to recover. */
+	ASSERT_EQ(0, np_pci_error(self->bad.address, NVMEP_TEST_CHANNEL_FROZEN));
+	np_sleep_ms(20);
+	looks = np_bad_get(&self->bad, BADCTRL_LOOKS);
+	np_sleep_ms(200);
+	EXPECT_EQ(looks, np_bad_get(&self->bad, BADCTRL_LOOKS));
+	EXPECT_EQ(0, np_pci_error(self->bad.address, NVMEP_TEST_CHANNEL_NORMAL));
 
 	np_qp_close(&self->qp);
 	self->qp.fd = -1;
