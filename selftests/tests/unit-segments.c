@@ -22,13 +22,21 @@ bool kernel_warned;
 static unsigned int lists, walks, killed_at;
 static bool no_memory;
 
+/* What is behind each list must not be read as a segment. */
+#define BEHIND		0x123U
+
 void *kvcalloc(size_t count, size_t size, int flags)
 {
+	struct nvmep_segment *list;
+
 	(void)flags;
 	if (no_memory)
 		return NULL;
 	lists++;
-	return calloc(count, size);
+	list = calloc(count + 1, size);
+	if (list)
+		list[count].dma = BEHIND;
+	return list;
 }
 
 void kvfree(void *memory)
@@ -184,6 +192,16 @@ TEST_F(segments, empty_mapping_is_refused)
 	EXPECT_EQ(-EINVAL, read_range(0, 0));
 }
 
+/* The first entry continues nothing, wherever it lies. */
+TEST_F(segments, mapping_at_address_0)
+{
+	self->sg[0] = (struct scatterlist){ .length = PAGE };
+	self->table.sgl = self->sg;
+	ASSERT_EQ(0, read_range(0, 0));
+	EXPECT_EQ(1, self->read.count);
+	EXPECT_EQ(PAGE, self->read.length);
+}
+
 /* Pages of the controller may be larger than those of the mapping. */
 TEST_F(segments, parts_of_pages_are_refused)
 {
@@ -222,6 +240,9 @@ TEST_F(segments, memory_that_needs_syncs_is_refused)
 	EXPECT_EQ(-EOPNOTSUPP, read_range(0, 0));
 	/* Outside the range. */
 	EXPECT_EQ(0, read_range(0, 2 * PAGE));
+	self->dev.bounces = BEHIND;
+	EXPECT_EQ(0, read_range(0, 0));
+	self->dev.bounces = self->sg[1].address;
 	/* Behind an IOMMU whole pages never bounce. */
 	self->dev.translated = true;
 	EXPECT_EQ(0, read_range(0, 0));
