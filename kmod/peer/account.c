@@ -244,7 +244,7 @@ bool nvmep_account_map(struct nvmep_tenant *tenant, u64 bytes)
 	bool allowed;
 
 	spin_lock(&tenant->mediator->lock);
-	allowed = bytes <= limit && account->mapped <= limit - bytes;
+	allowed = account->mapped + bytes <= limit;
 	if (allowed)
 		account->mapped += bytes;
 	spin_unlock(&tenant->mediator->lock);

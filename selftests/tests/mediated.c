@@ -1144,6 +1144,26 @@ TEST_F(mediated, memory_and_number_are_limited)
 	EXPECT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &slot));
 }
 
+/* Of 1 GiB the last byte may be mapped, and no page more until another buffer is removed. */
+TEST_F(mediated, mapped_memory_is_limited_exactly)
+{
+	const uint32_t length = 1U << 26;
+	struct nvme_peer_buf_alloc alloc = { .size = sizeof(alloc), .length = length };
+	uint64_t mapped;
+	uint32_t slot;
+
+	ASSERT_EQ(0, np_buf_remove(&self->qp, self->memory.slot));
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_BUF_ALLOC, &alloc));
+	ASSERT_EQ(0, np_write_file(MAPPED, "1"));
+	for (mapped = 0; mapped < 1U << 30; mapped += length)
+		ASSERT_EQ(0, np_buf_add(&self->qp, alloc.fd, 0, &slot));
+	EXPECT_EQ(-ENOSPC, np_buf_add(&self->qp, self->memory.fd, 0, &self->memory.slot));
+	EXPECT_EQ(0, np_buf_remove(&self->qp, slot));
+	EXPECT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &self->memory.slot));
+	EXPECT_EQ(-ENOSPC, np_buf_add(&self->qp, alloc.fd, 0, &slot));
+	close(alloc.fd);
+}
+
 /* --- hostile tenants -------------------------------------------------------- */
 
 /* More of them, and others, by NP_HOSTILE and NP_SEED in the environment. */
