@@ -53,19 +53,21 @@
 
 /* --- doorbell pages ------------------------------------------------------ */
 
-static bool nvmep_ranges_overlap(u64 start_a, u64 length_a, u64 start_b,
-				 u64 length_b)
+static bool nvmep_doorbell_overlaps(const struct nvmep_doorbell *doorbell,
+				    u64 start, u64 length)
 {
-	return start_a < start_b + length_b && start_b < start_a + length_a;
+	return doorbell->start < start + length &&
+	       start < doorbell->start + doorbell->length;
 }
 
 /*
  * Some controllers have the MSI-X structures in BAR0.  A peer that can write
- * them can raise any interrupt on any CPU.  Returns 1 if they are in the range,
+ * them can raise any interrupt on any CPU.  Returns 1 if they are in the pages,
  * 0 if not, -EAGAIN if config space does not respond, as during a reset of the
  * function: BAR 7 does not exist, and the bits above the size are reserved.
  */
-static int nvmep_holds_msix(struct pci_dev *pdev, u64 start, u64 length)
+static int nvmep_holds_msix(struct pci_dev *pdev,
+			    const struct nvmep_doorbell *doorbell)
 {
 	u32 table;
 	u32 pba;
@@ -83,12 +85,12 @@ static int nvmep_holds_msix(struct pci_dev *pdev, u64 start, u64 length)
 	vectors = (flags & PCI_MSIX_FLAGS_QSIZE) + 1;
 
 	if ((table & PCI_MSIX_TABLE_BIR) == 0 &&
-	    nvmep_ranges_overlap(start, length, table & PCI_MSIX_TABLE_OFFSET,
-				 (u64)vectors * PCI_MSIX_ENTRY_SIZE))
+	    nvmep_doorbell_overlaps(doorbell, table & PCI_MSIX_TABLE_OFFSET,
+				    (u64)vectors * PCI_MSIX_ENTRY_SIZE))
 		return 1;
 	return (pba & PCI_MSIX_PBA_BIR) == 0 &&
-	       nvmep_ranges_overlap(start, length, pba & PCI_MSIX_PBA_OFFSET,
-				    ALIGN(vectors, 64) / 8);
+	       nvmep_doorbell_overlaps(doorbell, pba & PCI_MSIX_PBA_OFFSET,
+				       ALIGN(vectors, 64) / 8);
 }
 
 /**
@@ -115,7 +117,7 @@ int nvmep_doorbell_init(struct nvmep_doorbell *doorbell,
 	doorbell->length = ALIGN(head + sizeof(u32), PAGE_SIZE) -
 			   doorbell->start;
 	doorbell->offset = tail - doorbell->start;
-	msix = nvmep_holds_msix(pdev, doorbell->start, doorbell->length);
+	msix = nvmep_holds_msix(pdev, doorbell);
 	if (msix < 0)
 		return msix;
 	doorbell->exportable =

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/pci_regs.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -242,6 +243,39 @@ TEST_F(export, doorbell_page_with_msix_not_exported)
 			TH_LOG("table %#x, pending bits %#x", cases[i].table, cases[i].pba);
 		}
 	}
+}
+
+/* The number of MSI-X vectors by config space, or 0. */
+static uint32_t msix_vectors(const char *ctrl)
+{
+	uint8_t config[256] = {}, at;
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", ctrl);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || pread(fd, config, sizeof(config), 0) != sizeof(config))
+		at = 0;
+	else
+		at = config[PCI_CAPABILITY_LIST];
+	close(fd);
+	while (at && config[at] != PCI_CAP_ID_MSIX)
+		at = config[at + PCI_CAP_LIST_NEXT];
+	return at ? ((config[at + 3] << 8 | config[at + 2]) & PCI_MSIX_FLAGS_QSIZE) + 1 : 0;
+}
+
+/* Up to the last byte before the page, but not one entry longer. */
+TEST_F(export, msix_structures_end_at_the_page)
+{
+	uint32_t vectors = msix_vectors(self->ctrl.address), table, pba;
+
+	ASSERT_LT(0, vectors);
+	table = 0x1000 - vectors * PCI_MSIX_ENTRY_SIZE;
+	pba = 0x1000 - (vectors + 63) / 64 * 8;
+	EXPECT_EQ(0, export_beside(self->ctrl.address, self->ctrl.fd, table, 0x3800));
+	EXPECT_EQ(-EOPNOTSUPP, export_beside(self->ctrl.address, self->ctrl.fd, table + 8, 0x3800));
+	EXPECT_EQ(0, export_beside(self->ctrl.address, self->ctrl.fd, 0x3000, pba));
+	EXPECT_EQ(-EOPNOTSUPP, export_beside(self->ctrl.address, self->ctrl.fd, 0x3000, pba + 8));
 }
 
 /* Config space reads as all ones during a reset: no queue pair exists without its doorbell. */
