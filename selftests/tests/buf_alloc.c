@@ -380,7 +380,8 @@ static int allocate_with_limit(int ctrl_fd)
 
 	if (np_limit_locked(PAGES) || setresuid(user, user, user))
 		return 1;
-	if (allocate(ctrl_fd, PAGES + 1) != -ENOBUFS)
+	if (allocate(ctrl_fd, PAGES + 1) != -ENOBUFS ||
+	    allocate(ctrl_fd, NVME_PEER_BUF_ALLOC_MAX / NP_PAGE) != -ENOBUFS)
 		return 2;
 	dmabuf = allocate(ctrl_fd, PAGES);
 	if (dmabuf < 0 || allocate(ctrl_fd, 1) != -ENOBUFS)
