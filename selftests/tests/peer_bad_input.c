@@ -142,6 +142,14 @@ static int fd_for(const struct call *call, int ctrl_fd, int qp_fd)
 	return call->on_qp ? qp_fd : ctrl_fd;
 }
 
+TEST_F(bad_input, features_are_reported)
+{
+	EXPECT_EQ(NVME_PEER_FEATURE_DIRECT | NVME_PEER_FEATURE_BUF_RINGS | NVME_PEER_FEATURE_BUF_IO |
+		  NVME_PEER_FEATURE_BUF_IO_VEC | NVME_PEER_FEATURE_BUF_ALLOC | NVME_PEER_FEATURE_RELAY |
+		  NVME_PEER_FEATURE_MEDIATED | NVME_PEER_FEATURE_KICK | NVME_PEER_FEATURE_WINDOW |
+		  NVME_PEER_FEATURE_EXTENTS, self->ctrl.info.features);
+}
+
 TEST_F(bad_input, unknown_ioctls)
 {
 	unsigned int number;
@@ -396,6 +404,12 @@ SPOIL(sq_offset, create->sq_offset = NP_PAGE)
 SPOIL(cq_offset, create->cq_offset = NP_PAGE)
 SPOIL(sq_handle, create->sq_handle = NO_HANDLE)
 SPOIL(cq_handle, create->cq_handle = NO_HANDLE)
+/* Limits that only mediated queue pairs have. */
+SPOIL(depth, create->depth = 1)
+SPOIL(weight, create->weight = 1)
+SPOIL(timeout, create->timeout_ms = NP_TIMEOUT_MS)
+SPOIL(windows, create->max_windows = 1)
+SPOIL(buffers, create->max_buffers = 1)
 
 #define CASE(name, error) { #name, error, spoil_##name }
 
@@ -407,6 +421,8 @@ static const struct create_case create_cases[] = {
 	CASE(sq_above, -EINVAL), CASE(cq_above, -EINVAL), CASE(sq_huge, -EINVAL),
 	CASE(sq_offset, -EINVAL), CASE(cq_offset, -EINVAL),
 	CASE(sq_handle, -ENOENT), CASE(cq_handle, -ENOENT),
+	CASE(depth, -EINVAL), CASE(weight, -EINVAL), CASE(timeout, -EINVAL), CASE(windows, -EINVAL),
+	CASE(buffers, -EINVAL),
 };
 
 static struct nvme_peer_qp_create good_create(void)
@@ -435,6 +451,18 @@ TEST_F(bad_input, invalid_queue_pairs)
 			TH_LOG("%s", create_cases[i].name);
 		}
 	}
+}
+
+/* The longest rings, and each flag. */
+TEST_F(bad_input, unusual_queue_pairs_are_created)
+{
+	struct nvme_peer_qp_create create = good_create();
+
+	create.sq_entries = self->ctrl.info.max_entries;
+	create.cq_entries = self->ctrl.info.max_entries;
+	create.flags = NVME_PEER_QP_ALLOW_SLEEP | NVME_PEER_QP_NO_STATIC;
+	ASSERT_EQ(0, try_create(self->ctrl.fd, &create));
+	close(create.qp_fd);
 }
 
 /* Reserved fields must be zero. */
@@ -657,21 +685,31 @@ TEST_F(bad_input, no_file_descriptor_left)
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-/* The lowest descriptor is as good as any other one. */
-TEST_F(bad_input, exports_may_get_descriptor_0)
+/* In a process without standard input: 0 is a descriptor like others. */
+static int get_descriptor_0(int ctrl_fd)
 {
+	struct nvme_peer_buf_alloc alloc = { .size = sizeof(alloc), .length = NP_PAGE };
+	struct nvme_peer_qp_create create = good_create();
 	struct nvme_peer_qp_export export;
-	int input = dup(0);
+	struct nvme_peer_qp_info info;
 
-	close(0);
-	EXPECT_EQ(0, np_export_fd(self->qp.qp_fd, NVME_PEER_EXPORT_SQ, 0, &export));
-	EXPECT_EQ(0, export.fd);
-	EXPECT_EQ(ENTRIES * sizeof(struct np_command), export.length);
-	EXPECT_EQ(0, close(0));
-	if (input > 0) {
-		EXPECT_EQ(0, dup2(input, 0));
-		close(input);
-	}
+	close(STDIN_FILENO);
+	if (np_ioctl(ctrl_fd, NVME_PEER_BUF_ALLOC, &alloc) || alloc.fd ||
+	    lseek(alloc.fd, 0, SEEK_END) != NP_PAGE || close(alloc.fd))
+		return 1;
+	if (try_create(ctrl_fd, &create) || create.qp_fd || np_qp_info(create.qp_fd, &info))
+		return 2;
+	create.qp_fd = dup(STDIN_FILENO);
+	close(STDIN_FILENO);
+	if (np_export_fd(create.qp_fd, NVME_PEER_EXPORT_CQ, 0, &export) || export.fd ||
+	    lseek(export.fd, 0, SEEK_END) <= 0)
+		return 3;
+	return 0;
+}
+
+TEST_F(bad_input, descriptor_0_is_returned)
+{
+	EXPECT_EQ(0, np_in_child(get_descriptor_0, self->ctrl.fd));
 }
 
 static int drop_rawio(void)
