@@ -1491,6 +1491,25 @@ TEST_F(files, extents_that_cannot_be_returned)
 	munmap(extents, NP_PAGE);
 }
 
+/* A program without standard input gets 0, a descriptor like others, whose close removes the pin. */
+TEST_F(files, extents_by_descriptor_0)
+{
+	struct nvme_peer_extents extents = { 0 };
+	int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+
+	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	close(STDIN_FILENO);
+	EXPECT_EQ(0, get_extents(self, &extents));
+	EXPECT_EQ(STDIN_FILENO, extents.pin_fd);
+	EXPECT_NE(0, still_writable(DATA));
+	EXPECT_EQ(0, close(extents.pin_fd));
+	EXPECT_TRUE(becomes_writable(DATA));
+	if (input >= 0) {
+		dup2(input, STDIN_FILENO);
+		close(input);
+	}
+}
+
 /* A program that has read blocks of a file finds out that they need not have been its data. */
 TEST_F(files, extents_that_changed_are_stale)
 {
