@@ -235,7 +235,7 @@ int nvmep_get_log(struct nvmep_ctrl *ctrl, u8 page, u8 csi, void *buffer,
  * @ctrl: controller
  * @feature: feature identifier
  * @dword11: its value
- * @result: dword 0 of the completion, or NULL
+ * @result: dword 0 of the completion, valid on success, or NULL
  *
  * Return: as nvmep_admin_execute().
  */
@@ -249,7 +249,7 @@ int nvmep_set_feature(struct nvmep_ctrl *ctrl, u8 feature, u32 dword11,
 	};
 	int ret = nvmep_admin_execute(ctrl, &command);
 
-	if (!ret && result)
+	if (result)
 		*result = command.result;
 	return ret;
 }

@@ -184,11 +184,9 @@ static const struct nvmep_name nvmep_statuses[] = {
 static const char *nvmep_name(const struct nvmep_name *names,
 			      unsigned int count, u16 code)
 {
-	unsigned int i;
-
-	for (i = 0; i < count; i++)
-		if (names[i].code == code)
-			return names[i].name;
+	for (; count; count--, names++)
+		if (names->code == code)
+			return names->name;
 	return "Unknown";
 }
 

@@ -24,7 +24,7 @@ void nvmep_fault_inject_add(struct nvmep_fault_inject *fault, const char *name)
 	struct dentry *dir;
 
 	fault->attr = nvmep_fault_default;
-	fault->opcode = 0xffff;
+	fault->opcode = U16_MAX;
 	fault->status = NVME_SC_INVALID_OPCODE;
 	fault->dont_retry = true;
 	fault->parent = debugfs_create_dir(name, NULL);
@@ -50,16 +50,16 @@ void nvmep_fault_inject_remove(struct nvmep_fault_inject *fault)
  * nvmep_fault_exempt() - is no fault injected into this admin command?
  * @opcode: of the command
  *
- * Events still arrive, as with the in-tree driver.  The memory of an I/O queue
- * is freed by the status of its creation and deletion, which must be the
- * controller's.
+ * The memory of an I/O queue is freed by the status of its creation and
+ * deletion, which must be the controller's.  Events still arrive, as with the
+ * in-tree driver: their requests are none of the block layer, and not asked for
+ * here.
  *
  * Return: true for those commands.
  */
 bool nvmep_fault_exempt(u8 opcode)
 {
-	return opcode == nvme_admin_async_event ||
-	       opcode == nvme_admin_create_sq ||
+	return opcode == nvme_admin_create_sq ||
 	       opcode == nvme_admin_create_cq ||
 	       opcode == nvme_admin_delete_sq ||
 	       opcode == nvme_admin_delete_cq;

@@ -124,7 +124,7 @@ int nvmep_ctrl_hold_live(struct nvmep_ctrl *ctrl, unsigned int hold)
 
 	ret = wait_event_killable(ctrl->state_wait,
 				  nvmep_ctrl_try_hold_live(ctrl, hold, &held));
-	return !ret && !held ? -ENODEV : ret;
+	return ret ?: held ? 0 : -ENODEV;
 }
 
 /**

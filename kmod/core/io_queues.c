@@ -74,17 +74,16 @@ static int nvmep_negotiate_queues(struct nvmep_ctrl *ctrl,
 
 	ret = nvmep_set_feature(ctrl, NVME_FEAT_NUM_QUEUES,
 				wanted << 16 | wanted, &result);
-	if (ret) {
-		dev_err(ctrl->dev, "Set Features, Number of Queues failed (%d)\n",
-			ret);
-		return ret < 0 ? ret : -EIO;
-	}
 	/*
 	 * Both halves are 0-based.  A controller may grant more than was
 	 * requested; queues beyond BAR0 have no doorbells.
 	 */
-	*granted = min3(result & 0xffff, result >> 16, wanted) + 1;
-	return 0;
+	if (!ret)
+		*granted = min3(result & 0xffff, result >> 16, wanted) + 1;
+	else
+		dev_err(ctrl->dev, "Set Features, Number of Queues failed (%d)\n",
+			ret);
+	return ret > 0 ? -EIO : ret;
 }
 
 static unsigned int nvmep_peer_qids(const struct nvmep_ctrl *ctrl,
@@ -128,7 +127,7 @@ static unsigned int nvmep_usable_qids(struct nvmep_ctrl *ctrl,
 {
 	unsigned int usable = nvmep_qids_for_cpu(ctrl);
 
-	if (usable < granted)
+	if (usable != granted)
 		dev_warn(ctrl->dev,
 			 "%u of %u queue IDs are quarantined, the CPU cannot use them until the controller is bound again (debugfs: nvme-peer/quarantine)\n",
 			 granted - usable, granted);
@@ -226,10 +225,9 @@ int nvmep_ctrl_add_queues(struct nvmep_ctrl *ctrl, unsigned int count)
 	unsigned int i, wanted = min(count, ctrl->max_cpu_queues);
 	int ret = 0;
 
-	if (ctrl->cpu_queues < wanted)
-		ctrl->cpu_ops->aim(ctrl, ctrl->cpu_queues,
-				   min(wanted, ctrl->max_cpu_queues -
-					       ctrl->polled_queues));
+	ctrl->cpu_ops->aim(ctrl, ctrl->cpu_queues,
+			   min(wanted,
+			       ctrl->max_cpu_queues - ctrl->polled_queues));
 	for (i = ctrl->cpu_queues; i < wanted && !ret; i++)
 		ret = nvmep_add_cpu_queue(ctrl, i);
 	return ret;
@@ -316,10 +314,8 @@ static int nvmep_acquire_qid(struct nvmep_ctrl *ctrl,
 	if (queue->qid)
 		return 0;
 	qid = nvmep_qid_alloc(ctrl, NVMEP_QID_CPU);
-	if (qid < 0)
-		return qid;
-	queue->qid = qid;
-	return 0;
+	queue->qid = max(qid, 0);
+	return min(qid, 0);
 }
 
 /* Queues from @first on are not on the controller in this generation. */
@@ -360,14 +356,13 @@ static int nvmep_create_cpu_queue(struct nvmep_ctrl *ctrl,
 	return ret;
 }
 
-/* A queue ID above @granted is refused by the controller. */
-static void nvmep_release_ungranted(struct nvmep_ctrl *ctrl,
-				    unsigned int granted)
+/* A queue ID that is not granted any more is refused by the controller. */
+static void nvmep_release_ungranted(struct nvmep_ctrl *ctrl)
 {
 	unsigned int i;
 
 	for (i = 0; i < nvmep_ctrl_cpu_queues(ctrl); i++)
-		if (ctrl->queues[i]->qid > granted)
+		if (!nvmep_qid_granted(ctrl, ctrl->queues[i]->qid))
 			nvmep_release_qid(ctrl, ctrl->queues[i]);
 }
 
@@ -429,7 +424,7 @@ int nvmep_start_queues(struct nvmep_ctrl *ctrl, u32 generation)
 	if (ret)
 		return ret;
 	nvmep_retire_cpu_queues(ctrl, nvmep_cpu_qids(ctrl, granted));
-	nvmep_release_ungranted(ctrl, granted);
+	nvmep_release_ungranted(ctrl);
 	ret = nvmep_create_cpu_queues(ctrl,
 				      min(nvmep_ctrl_cpu_queues(ctrl),
 					  nvmep_cpu_qids(ctrl, granted)),
