@@ -149,6 +149,9 @@ static uint16_t features(struct bad *ctrl, const struct bad_command *command, ui
 		*result = (bad_granted(ctrl, true) - 1) << 16 | (bad_granted(ctrl, false) - 1);
 		return 0;
 	case NVME_FEATURE_EVENTS:
+		if (command->opcode == NVME_ADMIN_SET_FEATURES)
+			ctrl->event_config = command->cdw11;
+		*result = ctrl->event_config;
 		return 0;
 	case NVME_FEATURE_TEMPERATURE:
 		return threshold(ctrl, command, result);

@@ -244,6 +244,7 @@ struct bad_reservation {
  * @held_count: number of @held
  * @requests: CIDs of Asynchronous Event Requests
  * @request_count: number of @requests
+ * @event_config: Asynchronous Event Configuration
  * @reads: executed read commands, like @writes; atomic
  * @namespace_bytes: size of each namespace; constant
  * @disk: the data of all namespaces
@@ -296,6 +297,7 @@ struct bad {
 	unsigned int held_count;
 	uint16_t requests[BAD_REQUESTS_MAX];
 	unsigned int request_count;
+	uint32_t event_config;
 	_Atomic uint64_t reads;
 	_Atomic uint64_t writes;
 	size_t namespace_bytes;

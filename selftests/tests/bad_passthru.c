@@ -16,7 +16,11 @@
 #include "npbad.h"
 #include "kselftest_harness.h"
 
-/* Byte offset in Identify Controller; its bit for the Commands Supported and Effects log. */
+/* Asynchronous Event Configuration: the critical warnings of SMART / Health. */
+#define EVENTS_CRITICAL	0x1fU
+
+/* Byte offsets in Identify Controller; its bit for the Commands Supported and Effects log. */
+#define CTRL_OAES	92
 #define CTRL_LPA	261
 #define LPA_EFFECTS	2
 
@@ -96,6 +100,26 @@ TEST_F(bad_passthru, undeclared_change_of_data_needs_write_access)
 	EXPECT_EQ(0, WEXITSTATUS(status));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
 	close(read_only);
+}
+
+/* --- features ---------------------------------------------------------------------- */
+
+/* Critical warnings, and the notices that the controller has: namespaces and firmware. */
+TEST_F(bad_passthru, events_are_enabled)
+{
+	struct nvme_admin_cmd cmd = {
+		.opcode = NVME_ADMIN_GET_FEATURES,
+		.cdw10 = NVME_FEATURE_EVENTS,
+	};
+
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_admin(self->bad.ctrl.fd, &cmd));
+	EXPECT_EQ(0x300U | EVENTS_CRITICAL, cmd.result);
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_OAES + 1, 0));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_admin(self->bad.ctrl.fd, &cmd));
+	EXPECT_EQ(EVENTS_CRITICAL, cmd.result);
 }
 
 /* --- effects ----------------------------------------------------------------------- */

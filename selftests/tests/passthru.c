@@ -539,6 +539,9 @@ TEST_F(passthru, changes_of_namespaces_are_events)
 	EXPECT_TRUE(np_spare() || has & 0x100U);
 	ASSERT_EQ(0, np_admin(self->ctrl.fd, &feature));
 	EXPECT_EQ(has, feature.result & ~0xffU);
+	/* All critical warnings; others may lack some. */
+	if (!np_spare())
+		EXPECT_EQ(0x1f, feature.result & 0xffU);
 }
 
 /*
