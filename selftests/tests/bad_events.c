@@ -181,16 +181,18 @@ TEST_F(bad_events, other_events_are_reported)
 	} events[] = {
 		{ EVENT_FIRMWARE, true, false }, { EVENT_UNKNOWN_NOTICE, true, false },
 		{ EVENT_UNKNOWN, false, false }, { EVENT_SMART, false, true },
-		{ EVENT_VENDOR, false, true }, { EVENT_ERROR_TRANSIENT, true, true },
+		{ EVENT_ERROR_TRANSIENT, true, true }, { EVENT_VENDOR, false, true },
 	};
 	uint32_t i, reads = 0, count = sizeof(events) / sizeof(events[0]);
 	uint32_t requests = BADCTRL_RULE_WORD(1, BADCTRL_RULE_HITS);
-	int uevents = uevents_open();
+	int uevents = uevents_open(), log = np_log_open();
 	char text[32];
 
 	ASSERT_LE(0, uevents);
+	ASSERT_LE(0, log);
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_COUNT, 0, BADCTRL_EVERY);
 	np_bad_rule(&self->bad, 1, NVME_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	np_bad_rule(&self->bad, 2, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, BADCTRL_EVERY);
 	for (i = 0; i < count; i++) {
 		ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, events[i].event));
 		ASSERT_EQ(0, np_bad_wait_word(&self->bad, requests, i + 1));
@@ -201,11 +203,16 @@ TEST_F(bad_events, other_events_are_reported)
 			TH_LOG("%s", text);
 		}
 	}
+	/* Only after the event of firmware the controller may have another revision. */
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 2));
+	/* All others but the first need no action; the first, second, fourth and so on are logged. */
+	EXPECT_EQ(0, np_log_wait(log, "AEN: event 0x10400, see log page 0x1, 4 so far", 1000));
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
 	EXPECT_EQ(reads + 1, np_bad_hits(&self->bad, 0));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, requests, count + 1));
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 	close(uevents);
+	close(log);
 }
 
 /* --- firmware --------------------------------------------------------------- */
@@ -263,6 +270,22 @@ TEST_F(bad_events, io_waits_for_firmware_activation)
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
 	EXPECT_EQ('9', firmware_revision(&self->bad));
 	free(reader.bytes);
+}
+
+/* The controller refuses Identify after an activation: the last known revision stays. */
+TEST_F(bad_events, firmware_revision_survives_failed_identify)
+{
+	char before = firmware_revision(&self->bad);
+
+	ASSERT_NE('9', before);
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_FR, '9'));
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS,
+		    NVME_STATUS_DNR | NVME_SC_INTERNAL, 1);
+	np_bad_rule(&self->bad, 1, NVME_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_FIRMWARE));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(1, BADCTRL_RULE_HITS), 1));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+	EXPECT_EQ(before, firmware_revision(&self->bad));
 }
 
 /* A command that was in flight before the activation does not time out either. */
