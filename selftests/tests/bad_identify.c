@@ -70,7 +70,8 @@
 /* CMIC: several controllers. NMIC: the namespace may be attached to them. */
 #define CMIC_CONTROLLERS	(1U << 1)
 #define NMIC_SHARED	(1U << 0)
-/* ONCS: Timestamp. CTRATT, second byte: extended LBA formats. */
+/* ONCS: Dataset Management, Timestamp. CTRATT, second byte: extended LBA formats. */
+#define ONCS_DSM	(1U << 2)
 #define ONCS_TIMESTAMP	(1U << 6)
 #define ATTRIBUTE_FORMATS	(1U << 7)
 /* enum blk_unique_id of the kernel. */
@@ -1614,6 +1615,11 @@ TEST_F(bad_identify, write_zeroes_limit)
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER_OF_SET, CS_WZSL, 31, 1));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(32 << 20, number(&self->bad, "queue/write_zeroes_max_bytes"));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	/* A limit of a command that the controller does not have. */
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_ONCS, ONCS_DSM, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(0, number(&self->bad, "queue/write_zeroes_max_bytes"));
 }
 
 /*
@@ -1717,9 +1723,12 @@ TEST_F(bad_identify, old_versions_get_short_cns)
 	static const struct {
 		uint32_t version;
 		uint32_t commands;
+		const char *quirks;
 	} cases[] = {
 		/* Controller, twice (np_ctrl_open()), and namespace; list; limits. */
-		{ 0x00010000, 3 }, { 0x00010100, 4 }, { 0x00010200, 5 },
+		{ 0x00010000, 3, "\n" }, { 0x00010100, 4, "\n" }, { 0x00010200, 5, "\n" },
+		/* It knows one bit only, whatever its version says. */
+		{ 0x00010100, 3, "1234:badc:identify_cns" },
 	};
 	uint32_t before;
 	size_t i;
@@ -1728,6 +1737,7 @@ TEST_F(bad_identify, old_versions_get_short_cns)
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, BADCTRL_EVERY);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		before = np_bad_hits(&self->bad, 0);
+		ASSERT_EQ(0, np_write_file(QUIRKS, cases[i].quirks));
 		ASSERT_EQ(0, np_bad_set(&self->bad, REG_VS, cases[i].version));
 		ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 		EXPECT_EQ(cases[i].commands, np_bad_hits(&self->bad, 0) - before);
@@ -1745,6 +1755,21 @@ TEST_F(bad_identify, effects_log_refused)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
 	expect_io(_metadata, self);
+}
+
+/* Unprivileged users read it without a lock, so it stays the same as long as the controller is bound. */
+TEST_F(bad_identify, effects_log_is_read_once)
+{
+	uint32_t hits;
+
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_LPA, 1U << 1, 1));
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	/* Of the start, and of hwmon. */
+	hits = np_bad_hits(&self->bad, 0);
+	EXPECT_EQ(has_hwmon() ? 2 : 1, hits);
+	ASSERT_EQ(NULL, np_bad_reset_thread(&self->bad));
+	EXPECT_EQ(hits, np_bad_hits(&self->bad, 0));
 }
 
 /* In a child process: 0, or the number of the wrong result. */
