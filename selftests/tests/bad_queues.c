@@ -315,7 +315,13 @@ TEST_F(bad_queues, cpu_gets_no_peer_queue_id)
 	if (info.qids_cpu < 2)
 		SKIP(return, "the CPU has one queue, fewer cannot be granted");
 	np_qp_close(&self->other);
+	snprintf(path, sizeof(path), "/sys/kernel/debug/nvme-peer/nvmep%d/queues",
+		 self->bad.ctrl.instance);
 	reset_with(_metadata, self, 2);
+	ASSERT_EQ(0, np_read_file(path, text, sizeof(text)));
+	EXPECT_NE(NULL, strstr(text, "\n1 io "));
+	/* Its second queue is not on the controller and has no queue ID. */
+	EXPECT_EQ(NULL, strstr(text, "\n0 io "));
 	ASSERT_EQ(0, np_qp_create(self->bad.ctrl.fd, ENTRIES, &create));
 	close(create.qp_fd);
 	/* The queue ID was the CPU's second one. */
@@ -323,8 +329,6 @@ TEST_F(bad_queues, cpu_gets_no_peer_queue_id)
 	reset_with(_metadata, self, 8);
 	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
 	EXPECT_EQ(2, info.qids_cpu);
-	snprintf(path, sizeof(path), "/sys/kernel/debug/nvme-peer/nvmep%d/queues",
-		 self->bad.ctrl.instance);
 	ASSERT_EQ(0, np_read_file(path, text, sizeof(text)));
 	EXPECT_NE(NULL, strstr(text, "\n1 io "));
 	EXPECT_EQ(NULL, strstr(text, "\n2 io "));
@@ -924,6 +928,24 @@ static bool comes_to_use(struct __test_metadata *_metadata, FIXTURE_DATA(bad_que
 			return true;
 	} while (np_now_ms() < end);
 	return false;
+}
+
+/* The first start allocates vectors for as many queues as it was granted, until unbind. */
+TEST_F(bad_queues, first_grant_limits_cpu_queues)
+{
+	np_qp_close(&self->other);
+	np_buffer_close(&self->buffer);
+	EXPECT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	self->generation = np_bad_generation(&self->bad);
+	reset_with(_metadata, self, 8);
+	EXPECT_EQ(0, keep(self, "2"));
+	self->generation++;
+	expect_share(_metadata, self, 2, 1);
+	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->bad.ctrl.fd, 4, 0));
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
 }
 
 /* Bound with fewer queues than CPUs, the CPU gets more queues later. */
