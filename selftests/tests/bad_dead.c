@@ -24,6 +24,8 @@
 #define PCI_COMMAND_MASTER	4
 #define ENTRIES		16U
 #define LOOKS		50U
+#define REG_CSTS	(BADCTRL_REGISTERS + 0x1c)
+#define CSTS_FATAL	2U
 /* Byte offset in Identify Controller. */
 #define CTRL_SERIAL	4
 
@@ -340,25 +342,35 @@ static int wait_for_status_polls(struct np_bad *bad)
 	return np_bad_wait_word(bad, BADCTRL_LOOKS, np_bad_get(bad, BADCTRL_LOOKS) + LOOKS);
 }
 
-/*
- * A peer reuses the memory of its commands once the generation changes, so the generation
- * must not change before the controller has stopped: until then it may write there.
- */
-TEST_F(bad_dead, generation_changes_after_controller_stopped)
+/* From now on the controller does not stop until its mode is changed; the driver waits up to a minute. */
+static void prevent_stop(struct __test_metadata *_metadata, FIXTURE_DATA(bad_dead) *self)
 {
 	uint32_t cap = np_bad_get(&self->bad, BADCTRL_REGISTERS);
 	int generation = np_bad_generation(&self->bad);
-	pthread_t thread;
 
 	/* CAP.TO: one minute. It is read whenever the controller is enabled. */
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REGISTERS, (cap & 0xffffff) | 120U << 24));
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	ASSERT_EQ(generation + 1, np_bad_generation(&self->bad));
-
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_UNSTOPPABLE));
+}
+
+/*
+ * A peer reuses the memory of its commands once the generation changes, so the generation
+ * must not change before the controller has stopped: until then it may write there, with a
+ * fatal status too.
+ */
+TEST_F(bad_dead, generation_changes_after_controller_stopped)
+{
+	int generation = np_bad_generation(&self->bad);
+	pthread_t thread;
+
+	prevent_stop(_metadata, self);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_RESETTING));
+	EXPECT_EQ(0, wait_for_status_polls(&self->bad));
+	EXPECT_EQ(0, np_bad_set(&self->bad, REG_CSTS, np_bad_get(&self->bad, REG_CSTS) | CSTS_FATAL));
 	EXPECT_EQ(0, wait_for_status_polls(&self->bad));
 	EXPECT_EQ(generation + 1, np_bad_generation(&self->bad));
 	EXPECT_EQ(generation + 1, (int)self->status->generation);
@@ -368,6 +380,21 @@ TEST_F(bad_dead, generation_changes_after_controller_stopped)
 	EXPECT_EQ(generation + 2, np_bad_generation(&self->bad));
 	EXPECT_EQ(generation + 2, (int)self->status->generation);
 	EXPECT_EQ(NVME_PEER_QP_QUIESCED, self->status->state);
+}
+
+/* Unbind ends a wait for the controller to start, but not one for it to stop. */
+TEST_F(bad_dead, unbind_waits_until_controller_has_stopped)
+{
+	pthread_t thread;
+
+	prevent_stop(_metadata, self);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, unbind_in_background, &self->bad));
+	EXPECT_EQ(0, wait_for_status_polls(&self->bad));
+	EXPECT_EQ(1, bus_master(&self->bad));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
+	pthread_join(thread, NULL);
+	np_qp_close(&self->qp);
+	expect_new_life(_metadata, &self->bad, self->bytes);
 }
 
 /*
