@@ -468,6 +468,12 @@ TEST_F(faults, block_io_fails)
 	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%dn1", "0xffff", "0x81", "1", "Y"));
 	EXPECT_EQ(-ENOSPC, np_disk_read(self->block, self->bytes, NP_PAGE, 0));
 	EXPECT_EQ(0, np_disk_read(self->block, self->bytes, NP_PAGE, 0));
+	/* The last opcode is one opcode, too. */
+	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%dn1", "0xff", "0x81", "1", "Y"));
+	EXPECT_EQ(0, np_disk_read(self->block, self->bytes, NP_PAGE, 0));
+	/* No error is no fault. */
+	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%dn1", "0xffff", "0", "1", "Y"));
+	EXPECT_EQ(0, np_disk_read(self->block, self->bytes, NP_PAGE, 0));
 }
 
 /* Internal Error, twice; without Do Not Retry the driver tries again. */
@@ -511,11 +517,21 @@ TEST_F(faults, admin_command_fails)
 /* The driver would free a queue that the controller has. */
 TEST_F(faults, no_queue_is_affected)
 {
+	static const char *const opcodes[] = { "0x00", "0x01", "0x04", "0x05" };
+	uint32_t generation = self->ctrl.info.generation;
 	struct np_qp qp;
+	size_t i;
 
-	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%d", "0x05", "0x6", "1", "Y"));
-	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, 8));
-	np_qp_close(&qp);
+	for (i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		ASSERT_EQ(0, inject(&self->ctrl, "nvmep%d", opcodes[i], "0x6", "1", "Y"));
+		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, 8));
+		np_qp_close(&qp);
+		/* A queue that cannot be deleted needs a reset. */
+		ASSERT_EQ(0, np_info(self->ctrl.fd, &self->ctrl.info));
+		EXPECT_EQ(generation, self->ctrl.info.generation) {
+			TH_LOG("opcode %s", opcodes[i]);
+		}
+	}
 }
 
 TEST_HARNESS_MAIN
