@@ -195,6 +195,13 @@ TEST_F_TIMEOUT(module, peer_queues_parameter_limits_peers, 120)
 	close(qp_fd);
 	np_ctrl_close(&self->ctrl);
 
+	/* None. */
+	EXPECT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_module_load("peer_queues=0"));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	EXPECT_EQ(0, self->ctrl.info.qids_peer_max);
+	np_ctrl_close(&self->ctrl);
+
 	/* More queues than exist: the CPU keeps one. */
 	EXPECT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
 	ASSERT_EQ(0, np_module_load("peer_queues=100000"));
