@@ -290,6 +290,20 @@ TEST_F(prp, scatter_lists_with_gaps_are_refused)
 	}
 }
 
+/* Nothing follows a range that is neither of a scatter list nor of segments. */
+TEST_F(prp, single_ranges_that_are_too_short_are_refused)
+{
+	struct nvmep_dma_iter iter;
+	unsigned int pages;
+
+	for (pages = 1; pages < 4; pages++) {
+		iter = (struct nvmep_dma_iter){ .address = 1ULL << 40, .left = pages * PAGE };
+		EXPECT_EQ(pages == 3 ? BLK_STS_OK : BLK_STS_IOERR,
+			  nvmep_build_pointers(&self->ctrl, &self->rq, &iter, 3 * PAGE));
+		nvmep_prp_lists_free(&self->ctrl, &self->req.data);
+	}
+}
+
 TEST_F(prp, sgl_is_for_long_contiguous_ranges_of_io_queues)
 {
 	struct nvmep_segment *segment = self->segments;
