@@ -664,15 +664,6 @@ TEST_F(bad_queues, moved_flush_needs_room)
 		EXPECT_EQ(0, np_read_file(path, text, sizeof(text)));
 		EXPECT_STREQ("0\n", text);
 	}
-	/* A reset ends it, also long before its timeout. */
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 8));
-	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_HOLD, 0, 1);
-	EXPECT_TRUE(move_flushes(_metadata, self, syncs, 1));
-	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
-	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	pthread_join(syncs[1].thread, NULL);
-	EXPECT_EQ(0, syncs[1].result);
 	ASSERT_EQ(0, np_bad_short_timeouts());
 	bind_again(_metadata, self);
 	np_qp_close(&self->other);
