@@ -7,10 +7,11 @@ usage: generate.py SOURCES RULES COUNT SEED PLAN [REACH...]
 Writes COUNT rules in the form that mutate.py describes. Each changes one place of a function below
 SOURCES by an operator:
 
-    negate    the condition of an "if" or "while", or the value of a bool function
+    negate    the condition of an "if" or "while", or the value of a bool function; no condition of a
+              message, here and below
     operand   removes an operand of && or ||
     boundary  < becomes <=, and so on
-    drop      a statement; no declaration, message, assertion or last return
+    drop      a statement; no declaration, message, assertion, barrier, pause, or last return or break
     flag      removes "| FLAG" or "FLAG |", but none of an allocation: it succeeds anyway
     bit       clears the lowest bit of a hexadecimal number, or the highest of GENMASK()
     swap      exchanges two neighbouring arguments of a call that have the same type
@@ -56,7 +57,10 @@ MOST_TESTS, MOST_TIME, START_TIME = 6, 150000, 5000
 DEBUG_CELL, DEBUG_TIME = 'debug/on/root', 30000
 # Their first two arguments may be exchanged.
 SYMMETRIC = ('nvmep_rings_overlap', 'nvmep_identifiers_clash', 'nvmep_ranges_check_queue',
-             'nvmep_quarantine_overlaps')
+             'nvmep_quarantine_overlaps', 'nvmep_same_subsystem', 'nvmep_identifiers_equal',
+             'nvmep_quarantine_same', 'nvmep_host_known', 'nvmep_common_upstream')
+# Without them nothing is different that a test on x86 or without their checker could see.
+UNSEEN = re.compile(r'(smp_|dma_)?[rw]?mb|array_index_nospec|cond_resched|cpu_relax|fallthrough|usleep_range|rwsem_(acquire_read|release)')
 
 
 class Function:
@@ -106,24 +110,35 @@ class Function:
             if self.body < first < last and (is_jump or not DECLARATION.match(' '.join(words))) and not MESSAGE.fullmatch(words[0]):
                 yield number, first, last, words
 
+    def only_says(self, token):
+        """Whether a token is in a condition on which only a message depends."""
+        for _, (first, last) in self.numbered('if'):
+            call = last + 2
+            if first <= token <= last and MESSAGE.fullmatch(self.tokens[call]):
+                return self.tokens[self.source.close[call + 1] + 2] != 'else'
+        return False
+
     def negate(self):
         kinds = ['if', 'while'] + (['return'] if self.returns() == SUCCESS['bool'] else [])
         for kind in kinds:
             for number, (first, last) in self.numbered(kind):
-                if self.text(first, last) not in ('true', 'false', '1', '0'):
+                if self.text(first, last) not in ('true', 'false', '1', '0') and not self.only_says(first):
                     yield '%s #%d => !(%s)' % (kind, number, self.text(first, last)), first
 
     def operand(self):
         for number, (first, _) in self.numbered('operand'):
-            yield 'operand #%d' % number, first
+            if not self.only_says(first):
+                yield 'operand #%d' % number, first
 
     def boundary(self):
         for number, i in self.each(BOUNDARY.__contains__):
-            yield 'token %s #%d => %s' % (self.tokens[i], number, BOUNDARY[self.tokens[i]]), i
+            if not self.only_says(i):
+                yield 'token %s #%d => %s' % (self.tokens[i], number, BOUNDARY[self.tokens[i]]), i
 
     def drop(self):
         for number, first, last, words in self.statements():
-            if words[0] != 'return' or last + 1 != self.last:
+            is_last = last + 1 == self.last or words[0] == 'break' and self.tokens[last + 1] == '}'
+            if not (is_last and words[0] in ('return', 'break')) and not UNSEEN.fullmatch(words[0]):
                 yield 'drop #%d' % number, first
 
     def flag(self):

@@ -28,7 +28,9 @@ bool small(struct thing *thing, int a, int b)
 	clamp(a, b);
 	kfree(thing);
 	thing = kmalloc(a, GFP_NOWAIT | __GFP_NOWARN);
-	pr_info("done\n");
+	if (a <= b && thing)
+		pr_info("done\n");
+	smp_wmb();
 	return a >= b;
 }
 END
@@ -65,6 +67,7 @@ return: statement #3 => { return false; }
 return: statement #4 => { return false; }
 return: statement #5 => { return false; }
 return: statement #6 => { return false; }
+return: statement #8 => { return false; }
 swap: call #2 => clamp(b, a)'
 
 tests_of() {
