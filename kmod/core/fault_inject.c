@@ -52,7 +52,7 @@ void nvmep_fault_inject_remove(struct nvmep_fault_inject *fault)
  *
  * The memory of an I/O queue is freed by the status of its creation and
  * deletion, which must be the controller's.  Events still arrive, as with the
- * in-tree driver: their requests are none of the block layer, and not asked for
+ * in-tree driver: AERs are no requests of the block layer, and never asked for
  * here.
  *
  * Return: true for those commands.

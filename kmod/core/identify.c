@@ -56,8 +56,8 @@ bool nvmep_cns_allowed(const struct nvmep_ctrl *ctrl, u8 cns)
 		return true;
 	if (ctrl->vs >= NVME_VS(1, 1, 0) &&
 	    !(ctrl->quirks & NVMEP_QUIRK_IDENTIFY_CNS))
-		return cns >> 2 == 0;
-	return cns >> 1 == 0;
+		return cns <= 3;
+	return cns <= 1;
 }
 
 /* Applies the limits of commands without data transfer; 0 means no limit. */
@@ -70,9 +70,8 @@ static void nvmep_apply_limits(struct nvmep_ctrl *ctrl,
 	u64 command = le64_to_cpu(id->dmsl);
 
 	if (id->wzsl && limits->write_zeroes)
-		limits->write_zeroes =
-			1U << min_t(unsigned int, shift,
-				    ilog2(NVMEP_MAX_ZEROES));
+		limits->write_zeroes = shift < ilog2(NVMEP_MAX_ZEROES) ?
+				       1U << shift : NVMEP_MAX_ZEROES;
 	/* The controller ignores ranges beyond these and reports success. */
 	if (range)
 		limits->discard = min(limits->discard, range);

@@ -206,8 +206,7 @@ static int nvmep_pr_report_read(struct block_device *bdev,
 	report->registrant = sizeof(struct nvmep_registrant_extended);
 	ret = nvmep_pr_execute(bdev, nvme_cmd_resv_report, dwords,
 			       NVMEP_REPORT_EXTENDED, report->data, length);
-	/* No error code has the bits of this status. */
-	if ((ret & NVME_SCT_SC_MASK) != NVME_SC_HOST_ID_INCONSIST)
+	if (ret < 0 || (ret & NVME_SCT_SC_MASK) != NVME_SC_HOST_ID_INCONSIST)
 		return ret;
 	report->registrant = sizeof(struct nvmep_registrant);
 	return nvmep_pr_execute(bdev, nvme_cmd_resv_report, dwords, 0,

@@ -294,9 +294,11 @@ static int nvmep_held_import(struct nvmep_user_held *held,
 	ret = import_iovec(direction, u64_to_user_ptr(command->address),
 			   command->length, ARRAY_SIZE(held->few), &vector,
 			   &held->user);
-	/* NULL if it allocated none, also after an error. */
+	/* Some kernels before 6.12.17 leave @vector as it was. */
+	if (ret < 0)
+		return ret;
 	held->many = vector;
-	return min(ret, 0);
+	return 0;
 }
 
 static const struct iovec *nvmep_held_vector(const struct nvmep_user_held *held)

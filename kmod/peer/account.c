@@ -244,7 +244,7 @@ bool nvmep_account_map(struct nvmep_tenant *tenant, u64 bytes)
 	bool allowed;
 
 	spin_lock(&tenant->mediator->lock);
-	allowed = account->mapped + bytes <= limit;
+	allowed = bytes <= limit && account->mapped <= limit - bytes;
 	if (allowed)
 		account->mapped += bytes;
 	spin_unlock(&tenant->mediator->lock);

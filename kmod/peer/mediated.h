@@ -86,6 +86,7 @@ struct nvmep_tenant;
 #define NVMEP_SHARED_ENTRIES	128
 /* Distance of the command identifiers of a slot. */
 #define NVMEP_CID_USE		NVMEP_SHARED_ENTRIES
+static_assert(!(0x10000 % NVMEP_CID_USE));
 
 /**
  * struct nvmep_flushes - the Flush commands of one namespace

@@ -110,7 +110,7 @@ static bool nvmep_tenant_over_share(const struct nvmep_tenant *tenant,
 					1);
 	quarters -= nvmep_over_quarters(mediator, account->slots,
 					account->bytes, 1);
-	/* Four quarters are never in use: @shared has room. */
+	/* nvmep_mediator_pick() has found room: four quarters are never in use. */
 	return nvmep_over_quarters(mediator, shared->in_flight, mediator->bytes,
 				   quarters);
 }
@@ -1360,13 +1360,13 @@ static int nvmep_tenant_start_window(struct nvmep_tenant *tenant,
  */
 static struct nvmep_file *nvmep_tenant_file(struct nvmep_tenant *tenant, u32 id)
 {
-	u32 slot;
+	u32 slot = NVMEP_WINDOW_SLOT(id);
 
 	lockdep_assert_held(&tenant->mediator->lock);
 
-	/* 0, the unused slot, for one that there is not. */
-	slot = array_index_nospec(NVMEP_WINDOW_SLOT(id),
-				  tenant->rights.window_slots);
+	if (slot >= tenant->rights.window_slots)
+		return NULL;
+	slot = array_index_nospec(slot, tenant->rights.window_slots);
 	if (tenant->windows[slot].read_turn != tenant->turns)
 		nvmep_window_refresh(tenant, slot);
 	return tenant->windows[slot].pinned;
@@ -1809,8 +1809,10 @@ static int nvmep_shared_alloc_qid(struct nvmep_mediator *mediator,
 {
 	int qid = nvmep_qid_alloc(mediator->ctrl, NVMEP_QID_SHARED);
 
-	shared->qid = max(qid, 0);
-	return min(qid, 0);
+	if (qid < 0)
+		return qid;
+	shared->qid = qid;
+	return 0;
 }
 
 static void nvmep_shared_free(struct nvmep_mediator *mediator,

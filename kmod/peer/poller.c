@@ -354,9 +354,9 @@ static int nvmep_poller_thread(void *context)
 
 	set_freezable();
 	while (!kthread_freezable_should_stop(NULL)) {
+		/* Here, because newer kernels bind a thread to its node as it starts. */
+		nvmep_poller_check_binding(poller, ktime_get_ns());
 		began = ktime_get_ns();
-		/* Newer kernels bind a thread to its node as it starts. */
-		nvmep_poller_check_binding(poller, began);
 		seen = nvmep_poller_pass(poller);
 		nvmep_poller_count(poller, seen, began);
 		nvmep_poller_rest(poller, seen, began - poller->active_ns);

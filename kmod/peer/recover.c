@@ -504,8 +504,8 @@ static void nvmep_recover_quiesce(struct nvmep_qp *qp)
 }
 
 /*
- * Consumes the request, unless the queue pair was lost since it was seen: it was
- * LIVE then.
+ * Consumes the request, unless the queue pair was lost since it was seen.  It
+ * was LIVE then, and with the same number of losses it still is.
  */
 static bool nvmep_recover_take_request(struct nvmep_qp *qp)
 {

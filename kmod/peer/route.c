@@ -678,7 +678,7 @@ static void nvmep_phys_range_find(struct nvmep_phys_range *range,
 	range->ram = nvmep_is_ram(phys, 1);
 	if (!range->ram)
 		nvmep_phys_range_bar(range, phys);
-	else if (nvmep_is_ram(phys, length))
+	else if (length > PAGE_SIZE && nvmep_is_ram(phys, length))
 		range->last = max(range->last, phys + length - 1);
 }
 

@@ -734,7 +734,7 @@ static bool nvmep_file_is_current(const struct nvmep_file *file)
 	bool current_version;
 
 	spin_lock(&file->mediator->lock);
-	/* Never newer than that for reads. */
+	/* The version for reads is not newer, and versions only increase. */
 	current_version = version == file->write_version;
 	spin_unlock(&file->mediator->lock);
 	return current_version;
