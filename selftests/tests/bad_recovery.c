@@ -327,7 +327,6 @@ static void *release_later(void *bad)
 /* Re-arming waits until the namespaces were scanned, which wakes who waits for it. */
 TEST_F(bad_recovery, rearm_waits_for_namespace_scan)
 {
-	struct pollfd file = { .fd = self->qp.fd, .events = POLLIN };
 	struct nvme_peer_qp_info info;
 	struct nvme_peer_event event;
 	pthread_t thread;
@@ -341,9 +340,9 @@ TEST_F(bad_recovery, rearm_waits_for_namespace_scan)
 	ASSERT_EQ(0, np_qp_info(self->qp.fd, &info));
 	EXPECT_EQ(-EAGAIN, np_qp_rearm_loss(&self->qp, info.losses));
 	EXPECT_EQ(sizeof(event), read(self->qp.fd, &event, sizeof(event)));
-	EXPECT_EQ(0, poll(&file, 1, 0));
+	EXPECT_EQ(0, np_poll(self->qp.fd, POLLIN, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, release_later, &self->bad));
-	EXPECT_EQ(1, poll(&file, 1, NP_TIMEOUT_MS));
+	EXPECT_EQ(POLLIN, np_poll(self->qp.fd, POLLIN, NP_TIMEOUT_MS));
 	pthread_join(thread, &ret);
 	EXPECT_EQ(0, (intptr_t)ret);
 	EXPECT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
@@ -391,7 +390,6 @@ static int remove_namespace(struct np_bad *bad)
 /* Its owner would re-arm it and continue on another namespace. */
 TEST_F(bad_recovery, quiesced_queue_pair_fails_if_namespace_changes)
 {
-	struct pollfd file = { .fd = self->qp.fd, .events = POLLIN };
 	struct nvme_peer_event event[2];
 
 	EXPECT_EQ(0, ask(&self->qp));
@@ -399,7 +397,7 @@ TEST_F(bad_recovery, quiesced_queue_pair_fails_if_namespace_changes)
 	ASSERT_EQ(sizeof(event), read(self->qp.fd, event, sizeof(event)));
 	ASSERT_EQ(0, remove_namespace(&self->bad));
 	/* The scan takes a while. */
-	EXPECT_EQ(1, poll(&file, 1, NP_TIMEOUT_MS));
+	EXPECT_EQ(POLLIN, np_poll(self->qp.fd, POLLIN, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_FAILED, NP_TIMEOUT_MS));
 	EXPECT_EQ(NVME_PEER_QP_REASON_NAMESPACE, self->status->reason);
 	EXPECT_EQ(-ESHUTDOWN, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
@@ -725,9 +723,7 @@ TEST_F(bad_recovery, empty_reset_method_forbids_function_reset)
 /* What poll() of the controller node reports now. */
 static int polled(int fd)
 {
-	struct pollfd file = { .fd = fd, .events = POLLIN | POLLRDNORM };
-
-	return poll(&file, 1, 0) < 0 ? -errno : file.revents;
+	return np_poll(fd, POLLIN | POLLRDNORM, 0);
 }
 
 /*

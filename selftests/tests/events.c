@@ -62,9 +62,7 @@ FIXTURE_TEARDOWN(events)
 /* All bits that poll() reports now or before the timeout. */
 static int polled(int fd, int timeout_ms)
 {
-	struct pollfd file = { .fd = fd, .events = EVENT | POLLOUT };
-
-	return poll(&file, 1, timeout_ms) < 0 ? -errno : file.revents;
+	return np_poll(fd, EVENT | POLLOUT, timeout_ms);
 }
 
 static ssize_t take(int fd, void *bytes, size_t length)
@@ -241,6 +239,7 @@ TEST_F(events, peer_request_reports_ready)
 	/* Another scan in the same generation is no news. */
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESCAN, NULL));
 	EXPECT_EQ(2 * sizeof(event[0]), take(pair.fd, event, sizeof(event)));
+	EXPECT_EQ(0, polled(pair.fd, 200));
 	EXPECT_EQ(NVME_PEER_EVENT_STATE, event[0].type);
 	EXPECT_EQ(NVME_PEER_QP_QUIESCED, event[0].state);
 	EXPECT_EQ(NVME_PEER_QP_REASON_REQUEST, event[0].reason);

@@ -11,6 +11,7 @@
 #include <linux/userfaultfd.h>
 #include <linux/blkpg.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,16 @@ int64_t np_now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int np_poll(int fd, short events, int timeout_ms)
+{
+	struct pollfd file = { .fd = fd, .events = events };
+	int64_t start = np_now_ms();
+
+	if (poll(&file, 1, timeout_ms) < 0)
+		return -errno;
+	return timeout_ms && np_now_ms() - start >= timeout_ms ? 0 : file.revents;
 }
 
 void np_sleep_ms(int ms)

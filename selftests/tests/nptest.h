@@ -498,6 +498,8 @@ int np_drop_capabilities(void);
  */
 int np_block_faults(void *pages, size_t length);
 int64_t np_now_ms(void);
+/* poll(), but 0 if it found events only when the time was over: nothing has woken it. */
+int np_poll(int fd, short events, int timeout_ms);
 void np_sleep_ms(int ms);
 
 #endif /* NPTEST_H */
