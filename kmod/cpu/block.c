@@ -227,11 +227,12 @@ static blk_status_t nvmep_requeue_fail(struct request *rq)
 
 /*
  * Polled queues are the first that are dropped: a moved bio is not polled.  Its
- * submitter no longer waits for it here, so it may sleep.
+ * submitter no longer waits for it here, so it may sleep.  An interrupt frees it,
+ * which older kernels such as 6.1 do not expect of a bio from a cache.
  */
 static void nvmep_requeue_prepare_bio(struct bio *bio)
 {
-	bio->bi_opf &= ~(REQ_POLLED | REQ_NOWAIT);
+	bio->bi_opf &= ~(REQ_POLLED | REQ_NOWAIT | REQ_ALLOC_CACHE);
 	/* io_uring must not poll a hardware context that is gone. */
 	WRITE_ONCE(bio->bi_cookie, BLK_QC_T_NONE);
 }
