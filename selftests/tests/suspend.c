@@ -17,7 +17,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -334,59 +333,6 @@ TEST(function_reset_works_after_refused_suspend)
 	EXPECT_EQ(0, np_ioctl(bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	EXPECT_EQ(1, np_bad_get(&bad, BADCTRL_RESETS));
 	EXPECT_EQ(0, np_qp_check(bad.ctrl.fd, NP_TIMEOUT_MS));
-	EXPECT_EQ(0, np_bad_close(&bad));
-}
-
-static void *read_disk(void *argument)
-{
-	static uint8_t bytes[NP_PAGE] __attribute__((aligned(NP_PAGE)));
-
-	return (void *)(intptr_t)np_bad_read_disk(argument, bytes);
-}
-
-/* Suspend waits 5 s for I/O in flight; if it is refused, I/O goes on. */
-TEST(refused_while_io_does_not_end)
-{
-	pthread_t thread;
-	struct np_bad bad;
-	void *result;
-	int test;
-
-	if (np_bad_open(&bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
-	ASSERT_EQ(0, np_bad_bind(&bad, 1));
-	ASSERT_EQ(0, np_bad_rule(&bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, read_disk, &bad));
-	EXPECT_EQ(0, np_bad_wait_word(&bad, BADCTRL_HELD, 1));
-	test = np_sleep_begin(bad.address);
-	EXPECT_LE(0, test);
-	EXPECT_EQ(-EBUSY, np_suspend());
-	np_sleep_end(test);
-	EXPECT_EQ(NULL, read_disk(&bad));
-	EXPECT_EQ(0, np_bad_generation(&bad));
-	EXPECT_EQ(0, np_bad_set(&bad, BADCTRL_RELEASE, 1));
-	pthread_join(thread, &result);
-	EXPECT_EQ(NULL, result);
-	EXPECT_EQ(0, np_bad_close(&bad));
-}
-
-/* A failed controller has no I/O that could end. */
-TEST(failed_controller_does_not_refuse)
-{
-	struct np_bad bad;
-	int test;
-
-	if (np_bad_open(&bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
-	ASSERT_EQ(0, np_bad_short_timeouts());
-	ASSERT_EQ(0, np_bad_bind(&bad, 1));
-	ASSERT_EQ(0, np_bad_set(&bad, BADCTRL_MODE, BADCTRL_GONE));
-	EXPECT_GT(0, np_ioctl(bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	test = np_sleep_begin(bad.address);
-	EXPECT_LE(0, test);
-	EXPECT_EQ(0, np_suspend());
-	np_sleep_end(test);
-	EXPECT_EQ(0, np_bad_set(&bad, BADCTRL_MODE, BADCTRL_WORKS));
 	EXPECT_EQ(0, np_bad_close(&bad));
 }
 
