@@ -171,7 +171,7 @@ static int count_commands(const struct np_bad *bad, uint8_t opcode, uint32_t dwo
 	return found;
 }
 
-/* The controller need not try hard to read data that nobody may want: Limited Retry. */
+/* The controller need not try hard to read data that may not be wanted: Limited Retry. */
 TEST_F(bad_io, readahead_has_limited_retry)
 {
 	int disk = np_open_node(&self->bad.ctrl, "/dev/nvmep%dn1", O_RDONLY);

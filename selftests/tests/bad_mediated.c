@@ -675,7 +675,7 @@ static void *remove_buffer(void *argument)
 	return NULL;
 }
 
-/* While a removal waits for the controller, the buffer is in its slot, but nobody else removes it. */
+/* While a removal waits for the controller, the buffer is in its slot, but no other call removes it. */
 TEST_F(bad_mediated, buffer_is_removed_once)
 {
 	struct remover remover = { .qp = &self->qp, .slot = self->memory.slot };

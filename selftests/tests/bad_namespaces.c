@@ -925,8 +925,9 @@ TEST_F(bad_namespaces, unbind_ends_scan)
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	ASSERT_EQ(0, pthread_create(&remover, NULL, unbind, &self->bad));
-	while (np_info(self->bad.ctrl.fd, &info) != -ENODEV && np_now_ms() < end)
+	while (np_info(self->bad.ctrl.fd, &info) != -ESHUTDOWN && np_now_ms() < end)
 		np_sleep_ms(1);
+	EXPECT_LT(np_now_ms(), end);
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	pthread_join(remover, &result);
 	EXPECT_EQ(NULL, result);

@@ -387,14 +387,22 @@ static int remove_namespace(struct np_bad *bad)
 	       np_bad_set(bad, BADCTRL_EVENT, EVENT_NAMESPACES);
 }
 
+static int wait_ready(int qp_fd)
+{
+	struct nvme_peer_event event = { 0 };
+
+	while (event.type != NVME_PEER_EVENT_READY)
+		if (read(qp_fd, &event, sizeof(event)) != sizeof(event))
+			return -errno;
+	return 0;
+}
+
 /* Its owner would re-arm it and continue on another namespace. */
 TEST_F(bad_recovery, quiesced_queue_pair_fails_if_namespace_changes)
 {
-	struct nvme_peer_event event[2];
-
 	EXPECT_EQ(0, ask(&self->qp));
 	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NOTICE_MS));
-	ASSERT_EQ(sizeof(event), read(self->qp.fd, event, sizeof(event)));
+	ASSERT_EQ(0, wait_ready(self->qp.fd));
 	ASSERT_EQ(0, remove_namespace(&self->bad));
 	/* The scan takes a while. */
 	EXPECT_EQ(POLLIN, np_poll(self->qp.fd, POLLIN, NP_TIMEOUT_MS));
@@ -473,16 +481,6 @@ TEST_F(bad_recovery, failed_queue_pair_does_not_become_live)
 	EXPECT_EQ(NVME_PEER_QP_FAILED, self->status->state);
 	EXPECT_EQ(NVME_PEER_QP_REASON_NAMESPACE, self->status->reason);
 	np_qp_close(&self->qp);
-}
-
-static int wait_ready(int qp_fd)
-{
-	struct nvme_peer_event event = { 0 };
-
-	while (event.type != NVME_PEER_EVENT_READY)
-		if (read(qp_fd, &event, sizeof(event)) != sizeof(event))
-			return -errno;
-	return 0;
 }
 
 /* Stalled after the doorbells were withdrawn and before the stop, on CPU 1. */

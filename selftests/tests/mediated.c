@@ -667,7 +667,7 @@ TEST_F(mediated, full_slots_end_with_their_queue_pair)
 }
 
 /* Its slot is empty for good then. */
-TEST_F(mediated, each_window_of_a_slot_has_an_id)
+TEST_F_TIMEOUT(mediated, each_window_of_a_slot_has_an_id, 120)
 {
 	struct utsname kernel;
 	uint32_t i, id = 0;

@@ -589,9 +589,9 @@ TEST_F(files, last_window_releases_the_file)
 	np_qp_close(&other);
 	/* Those that have gone do not keep the module, but the last one may do so for a moment. */
 	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
-	while (module_users() != users && np_now_ms() < end)
+	while (module_users() > users && np_now_ms() < end)
 		np_sleep_ms(1);
-	EXPECT_EQ(users, module_users());
+	EXPECT_GE(users, module_users());
 }
 
 TEST_F(files, time_stamps_are_set_at_the_end)
