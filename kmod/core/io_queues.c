@@ -74,16 +74,17 @@ static int nvmep_negotiate_queues(struct nvmep_ctrl *ctrl,
 
 	ret = nvmep_set_feature(ctrl, NVME_FEAT_NUM_QUEUES,
 				wanted << 16 | wanted, &result);
+	if (ret) {
+		dev_err(ctrl->dev, "Set Features, Number of Queues failed (%d)\n",
+			ret);
+		return ret < 0 ? ret : -EIO;
+	}
 	/*
 	 * Both halves are 0-based.  A controller may grant more than was
 	 * requested; queues beyond BAR0 have no doorbells.
 	 */
-	if (!ret)
-		*granted = min3(result & 0xffff, result >> 16, wanted) + 1;
-	else
-		dev_err(ctrl->dev, "Set Features, Number of Queues failed (%d)\n",
-			ret);
-	return ret > 0 ? -EIO : ret;
+	*granted = min3(result & 0xffff, result >> 16, wanted) + 1;
+	return 0;
 }
 
 static unsigned int nvmep_peer_qids(const struct nvmep_ctrl *ctrl,
@@ -225,9 +226,10 @@ int nvmep_ctrl_add_queues(struct nvmep_ctrl *ctrl, unsigned int count)
 	unsigned int i, wanted = min(count, ctrl->max_cpu_queues);
 	int ret = 0;
 
-	ctrl->cpu_ops->aim(ctrl, ctrl->cpu_queues,
-			   min(wanted,
-			       ctrl->max_cpu_queues - ctrl->polled_queues));
+	if (ctrl->cpu_queues < wanted)
+		ctrl->cpu_ops->aim(ctrl, ctrl->cpu_queues,
+				   min(wanted, ctrl->max_cpu_queues -
+					       ctrl->polled_queues));
 	for (i = ctrl->cpu_queues; i < wanted && !ret; i++)
 		ret = nvmep_add_cpu_queue(ctrl, i);
 	return ret;
@@ -314,8 +316,10 @@ static int nvmep_acquire_qid(struct nvmep_ctrl *ctrl,
 	if (queue->qid)
 		return 0;
 	qid = nvmep_qid_alloc(ctrl, NVMEP_QID_CPU);
-	queue->qid = max(qid, 0);
-	return min(qid, 0);
+	if (qid < 0)
+		return qid;
+	queue->qid = qid;
+	return 0;
 }
 
 /* Queues from @first on are not on the controller in this generation. */

@@ -427,7 +427,9 @@ int nvmep_command_check_length(const struct nvmep_passthru *from,
 			       const struct nvmep_user_command *command,
 			       u64 length)
 {
-	if (nvmep_command_metadata(command) > nvmep_metadata_max(from, command))
+	u32 metadata = nvmep_command_metadata(command);
+
+	if (metadata && metadata > nvmep_metadata_max(from, command))
 		return -EINVAL;
 	if (command->admin)
 		return nvmep_check_admin(&command->sqe, length);

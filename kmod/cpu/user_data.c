@@ -385,8 +385,7 @@ static int nvmep_copy_segments(struct nvmep_user_held *held)
 
 	if (!vec)
 		return -ENOMEM;
-	i = pages;
-	while (i--)
+	for (i = 0; i < pages; i++)
 		array[i] = nvmep_copy_page(held->copy + i * PAGE_SIZE);
 	held->segment_count = nvmep_pages_join(vec, array, pages);
 	held->segments = vec;

@@ -352,13 +352,15 @@ static int nvmep_poller_thread(void *context)
 	enum nvmep_relay_seen seen;
 	u64 began;
 
+	/* Here, because newer kernels bind a thread to its node as it starts. */
+	nvmep_poller_check_binding(poller, ktime_get_ns());
+
 	set_freezable();
 	while (!kthread_freezable_should_stop(NULL)) {
-		/* Here, because newer kernels bind a thread to its node as it starts. */
-		nvmep_poller_check_binding(poller, ktime_get_ns());
 		began = ktime_get_ns();
 		seen = nvmep_poller_pass(poller);
 		nvmep_poller_count(poller, seen, began);
+		nvmep_poller_check_binding(poller, began);
 		nvmep_poller_rest(poller, seen, began - poller->active_ns);
 		/* It may spin for as long as a peer submits commands. */
 		cond_resched_tasks_rcu_qs();

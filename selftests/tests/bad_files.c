@@ -305,12 +305,24 @@ TEST_F(bad_files, reset_loses_commands_in_flight)
 	free(page);
 }
 
+/* Stalls the thread that invalidates a cached page. It blocks its CPU, so the rest runs on the other one. */
+static int stall_invalidation(struct __test_metadata *_metadata, FIXTURE_DATA(bad_files) *self)
+{
+	struct nvmep_test_stall invalidate = { .function = "invalidate_inode_pages2_range", .any_thread = 1 };
+	uint8_t page[NP_PAGE];
+	int stall;
+
+	ASSERT_EQ(NP_PAGE, pread(self->file, page, NP_PAGE, 0));
+	stall = np_stall(&invalidate);
+	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
+	return stall;
+}
+
 /* While the pages of a write are invalidated, another queue pair ends and waits for its own command. */
 TEST_F(bad_files, end_of_a_tenant_loses_no_command_of_others)
 {
-	struct nvmep_test_stall invalidate = { .function = "invalidate_inode_pages2_range", .any_thread = 1 };
 	struct np_command command;
-	uint8_t page[NP_PAGE];
 	uint32_t slot, window;
 	struct np_qp other;
 	int stall;
@@ -318,11 +330,7 @@ TEST_F(bad_files, end_of_a_tenant_loses_no_command_of_others)
 	ASSERT_EQ(0, np_qp_open(&other, self->bad.ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_buf_add(&other, self->memory.fd, 0, &slot));
 	ASSERT_EQ(0, np_window_add(&other, self->file, 0, 0, &window));
-	ASSERT_EQ(NP_PAGE, pread(self->file, page, NP_PAGE, 0));
-	stall = np_stall(&invalidate);
-	ASSERT_LE(0, stall);
-	/* The stalled thread blocks its CPU, so the rest runs on the other one. */
-	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
+	stall = stall_invalidation(_metadata, self);
 	ASSERT_EQ(0, put(self, NVMEPEER_OP_WRITE));
 	EXPECT_EQ(0, np_wait_stalled(stall));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
@@ -340,14 +348,9 @@ TEST_F(bad_files, end_of_a_tenant_loses_no_command_of_others)
 /* Its own command waits for pages that are being invalidated: it is lost, and the end does not wait for it. */
 TEST_F(bad_files, end_does_not_wait_for_cached_pages)
 {
-	struct nvmep_test_stall invalidate = { .function = "invalidate_inode_pages2_range", .any_thread = 1 };
-	uint8_t page[NP_PAGE];
 	int stall;
 
-	ASSERT_EQ(NP_PAGE, pread(self->file, page, NP_PAGE, 0));
-	stall = np_stall(&invalidate);
-	ASSERT_LE(0, stall);
-	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
+	stall = stall_invalidation(_metadata, self);
 	/* A read leaves them alone. */
 	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
 	EXPECT_EQ(-EAGAIN, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
@@ -383,16 +386,10 @@ static void *remove_window(void *argument)
 /* A write that waits for them succeeds although its window is being removed. */
 TEST_F(bad_files, removal_waits_for_cached_pages)
 {
-	struct nvmep_test_stall invalidate = { .function = "invalidate_inode_pages2_range", .any_thread = 1 };
 	struct remover remover = { .qp = &self->qp, .window = self->window };
-	uint8_t page[NP_PAGE];
 	int stall;
 
-	ASSERT_EQ(NP_PAGE, pread(self->file, page, NP_PAGE, 0));
-	stall = np_stall(&invalidate);
-	ASSERT_LE(0, stall);
-	/* The stalled thread blocks its CPU, so the rest runs on the other one. */
-	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
+	stall = stall_invalidation(_metadata, self);
 	ASSERT_EQ(0, put(self, NVMEPEER_OP_WRITE));
 	EXPECT_EQ(0, np_wait_stalled(stall));
 	ASSERT_EQ(0, pthread_create(&remover.thread, NULL, remove_window, &remover));

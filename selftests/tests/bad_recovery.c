@@ -937,14 +937,22 @@ TEST_F(bad_recovery, absent_function_fails_after_timeout)
 
 /* --- removal during a planned reset ------------------------------------------------ */
 
-static void *write_cpu_queues(void *argument)
+static void *write_1(const struct np_bad *bad, const char *attribute)
 {
-	struct np_bad *bad = argument;
 	char path[128];
 
-	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/cpu_queues",
-		 bad->ctrl.instance);
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/%s", bad->ctrl.instance, attribute);
 	return (void *)(intptr_t)np_write_file(path, "1");
+}
+
+static void *write_cpu_queues(void *bad)
+{
+	return write_1(bad, "cpu_queues");
+}
+
+static void *write_reset(void *bad)
+{
+	return write_1(bad, "reset_controller");
 }
 
 static void *read_disk(void *argument)
@@ -1010,16 +1018,6 @@ static void expect_unbound(struct __test_metadata *_metadata, FIXTURE_DATA(bad_r
 	end.tv_sec += 15;
 	ASSERT_EQ(0, pthread_timedjoin_np(remover, &ret, &end));
 	EXPECT_EQ(0, (intptr_t)ret);
-}
-
-static void *write_reset(void *argument)
-{
-	struct np_bad *bad = argument;
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/reset_controller",
-		 bad->ctrl.instance);
-	return (void *)(intptr_t)np_write_file(path, "1");
 }
 
 TEST_F(bad_recovery, unbind_ends_reset_by_attribute)
