@@ -270,7 +270,7 @@ TEST_F(bad_dead, unbind_does_not_block_other_calls)
 	int64_t end;
 	int ret;
 
-	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&creates, NULL, create_in_background, &creator));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -303,7 +303,7 @@ TEST_F(bad_dead, unbind_ends_creation_that_hangs)
 	struct creator creator = { .bad = &self->bad };
 	pthread_t creates;
 
-	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_HOLD, 0, 1));
 	np_qp_close(&self->qp);
 	ASSERT_EQ(0, pthread_create(&creates, NULL, create_in_background, &creator));

@@ -556,7 +556,7 @@ TEST_F(bad_events, events_are_configured_before_live)
 	pthread_t thread;
 	void *ret;
 
-	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	/* The second Set Features after a reset configures asynchronous events. */
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_SET_FEATURES, BADCTRL_COUNT, 0, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_SET_FEATURES, BADCTRL_HOLD, 0, 1));

@@ -184,21 +184,28 @@ TEST_F(bad_files, time_of_later_parts_counts)
 
 static void *choose_scheduler(void *path)
 {
-	return (void *)(intptr_t)np_write_file(path, "mq-deadline");
+	return (void *)(intptr_t)(np_run_on(1) ?: np_write_file(path, "mq-deadline"));
 }
 
 /* I/O of the namespace is frozen for another scheduler: this waits for no part that was not sent. */
 TEST_F(bad_files, freeze_waits_for_parts_in_flight_only)
 {
+	const struct nvmep_test_stall freeze = { .function = "blk_mq_freeze_queue_wait" };
 	pthread_t thread;
 	char path[64];
+	int stall;
 	void *ret;
 
 	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/scheduler", self->bad.ctrl.instance);
+	ASSERT_EQ(0, np_works_on(0) ?: np_run_on(0));
 	ASSERT_EQ(0, put_held(self, NVMEPEER_OP_WRITE_ZEROES, 1));
+	stall = np_stall(&freeze);
+	ASSERT_LE(0, stall);
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_WRITE_ZEROES, BADCTRL_COUNT, 0, BADCTRL_EVERY));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, choose_scheduler, path));
-	np_sleep_ms(300);
+	/* No I/O begins from here on. */
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	close(stall);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	EXPECT_EQ(ABORT_REQUESTED, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 0));

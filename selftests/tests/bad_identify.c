@@ -1766,6 +1766,8 @@ TEST_F(bad_identify, effects_log_is_read_once)
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_COUNT, 0, BADCTRL_EVERY);
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	/* Of the start, and of hwmon. */
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS),
+				      has_hwmon() ? 2 : 1));
 	hits = np_bad_hits(&self->bad, 0);
 	EXPECT_EQ(has_hwmon() ? 2 : 1, hits);
 	ASSERT_EQ(NULL, np_bad_reset_thread(&self->bad));

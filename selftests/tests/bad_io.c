@@ -174,11 +174,12 @@ static int count_commands(const struct np_bad *bad, uint8_t opcode, uint32_t dwo
 /* The controller need not try hard to read data that may not be wanted: Limited Retry. */
 TEST_F(bad_io, readahead_has_limited_retry)
 {
-	int disk = np_open_node(&self->bad.ctrl, "/dev/nvmep%dn1", O_RDONLY);
+	int disk;
 
-	ASSERT_LE(0, disk);
 	if (access(EVENT, F_OK))
 		SKIP(return, "kernel without trace events");
+	disk = np_open_node(&self->bad.ctrl, "/dev/nvmep%dn1", O_RDONLY);
+	ASSERT_LE(0, disk);
 	ASSERT_EQ(0, trace_begin());
 	EXPECT_EQ(0, np_disk_read(self->bad.disk, self->back, NP_PAGE, 0));
 	EXPECT_EQ(0, posix_fadvise(disk, 1 << 20, 2 * NP_PAGE, POSIX_FADV_WILLNEED));

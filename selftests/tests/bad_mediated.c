@@ -302,6 +302,7 @@ TEST_F(bad_mediated, opened_before_the_end_of_a_scan)
 	ASSERT_EQ(0, add_namespace(&self->bad));
 	np_qp_close(&self->qp);
 	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1));
 	stall = np_stall(&scan);
 	ASSERT_LE(0, stall);
@@ -681,6 +682,7 @@ TEST_F(bad_mediated, buffer_is_removed_once)
 	struct remover remover = { .qp = &self->qp, .slot = self->memory.slot };
 	struct nvme_peer_window_info info;
 	struct nvme_peer_qp_stats stats;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int status;
 
 	ASSERT_EQ(0, put_reads(self, 1));
@@ -691,7 +693,7 @@ TEST_F(bad_mediated, buffer_is_removed_once)
 	ASSERT_EQ(0, pthread_create(&remover.thread, NULL, remove_buffer, &remover));
 	do
 		status = run(self, NVMEPEER_OP_READ);
-	while (!status);
+	while (!status && np_now_ms() < end);
 	EXPECT_EQ(DATA_TRANSFER, status);
 	EXPECT_EQ(-ENOENT, np_buf_remove(&self->qp, self->memory.slot));
 	np_sleep_ms(10);

@@ -437,6 +437,7 @@ TEST_F(bad_queues, passthrough_not_moved_to_other_queue)
 	if (info.qids_cpu < 2)
 		SKIP(return, "the CPU has one queue, fewer cannot be granted");
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -485,6 +486,7 @@ static bool move_flushes(struct __test_metadata *_metadata, FIXTURE_DATA(bad_que
 	if (info.qids_cpu < 2)
 		return false;
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	EXPECT_EQ(0, np_bad_long_admin_timeout());
 	EXPECT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	EXPECT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));

@@ -199,6 +199,7 @@ TEST_F(bad_recovery, slow_deletion_delays_no_other_request)
 	struct np_qp other;
 
 	ASSERT_EQ(0, np_qp_open(&other, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1));
 	EXPECT_EQ(0, ask(&self->qp));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -221,6 +222,7 @@ TEST_F(bad_recovery, request_from_before_loss_has_no_effect)
 
 	ASSERT_EQ(0, np_export_open(&page, self->qp.fd, NVME_PEER_EXPORT_CONTROL, 0));
 	request = page.at;
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1));
 	EXPECT_EQ(0, ask(&self->qp));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -263,6 +265,7 @@ TEST_F(bad_recovery, deletion_closes_relay_first)
 		np_sleep_ms(1);
 		ASSERT_EQ(0, np_qp_info(qp.fd, &before));
 	} while (before.cpu_doorbell_writes < 2);
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_CQ, BADCTRL_HOLD, 0, 1));
 	EXPECT_EQ(0, ask(&qp));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -387,22 +390,12 @@ static int remove_namespace(struct np_bad *bad)
 	       np_bad_set(bad, BADCTRL_EVENT, EVENT_NAMESPACES);
 }
 
-static int wait_ready(int qp_fd)
-{
-	struct nvme_peer_event event = { 0 };
-
-	while (event.type != NVME_PEER_EVENT_READY)
-		if (read(qp_fd, &event, sizeof(event)) != sizeof(event))
-			return -errno;
-	return 0;
-}
-
 /* Its owner would re-arm it and continue on another namespace. */
 TEST_F(bad_recovery, quiesced_queue_pair_fails_if_namespace_changes)
 {
 	EXPECT_EQ(0, ask(&self->qp));
 	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NOTICE_MS));
-	ASSERT_EQ(0, wait_ready(self->qp.fd));
+	ASSERT_EQ(0, np_qp_wait_ready(&self->qp));
 	ASSERT_EQ(0, remove_namespace(&self->bad));
 	/* The scan takes a while. */
 	EXPECT_EQ(POLLIN, np_poll(self->qp.fd, POLLIN, NP_TIMEOUT_MS));
@@ -430,6 +423,7 @@ TEST_F(bad_recovery, lost_queues_are_not_deleted)
 	pthread_t thread;
 
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_COUNT, 0, 1));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -459,6 +453,7 @@ TEST_F(bad_recovery, failed_queue_pair_does_not_become_live)
 	ASSERT_LT(0, reset(&self->bad));
 	np_sleep_ms(500);
 	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_DELETE_SQ, BADCTRL_COUNT, 0, 1));
 	stall = np_stall(&scan);
@@ -527,7 +522,8 @@ TEST_F(bad_recovery, withdrawn_doorbells_end_rearm)
 	int stall;
 
 	ASSERT_LT(0, reset(&self->bad));
-	ASSERT_EQ(0, wait_ready(self->qp.fd));
+	ASSERT_EQ(0, np_qp_wait_ready(&self->qp));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&rearm, NULL, rearm_thread, &self->qp));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -760,7 +756,7 @@ TEST_F(bad_recovery, function_reset_interrupts_hung_reset)
 	void *ret;
 
 	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->bad.ctrl.fd));
-	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -782,7 +778,7 @@ TEST_F(bad_recovery, killed_process_does_not_wait_for_reset)
 	pid_t child, ended;
 	int status;
 
-	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	child = fork();
 	ASSERT_LE(0, child);
@@ -970,6 +966,9 @@ static void *unbind(void *argument)
 	return (void *)(intptr_t)np_unbind(bad->address);
 }
 
+/* A command that is not answered times out later than this, in drain_without_answer(). */
+#define UNANSWERED_MS	10000
+
 /* A change of queues that waits for I/O, with a command in flight that is not answered. */
 static void drain_without_answer(struct __test_metadata *_metadata,
 				 FIXTURE_DATA(bad_recovery) *self, pthread_t *reader,
@@ -977,7 +976,7 @@ static void drain_without_answer(struct __test_metadata *_metadata,
 {
 	np_qp_close(&self->qp);
 	self->qp.fd = -1;
-	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/io_timeout", "5"));
+	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/io_timeout", "12"));
 	ASSERT_EQ(0, np_bad_unbind(&self->bad));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
@@ -997,7 +996,7 @@ TEST_F(bad_recovery, link_error_ends_change_of_queues)
 	drain_without_answer(_metadata, self, &reader, &writer);
 	start = np_now_ms();
 	EXPECT_EQ(0, np_pci_error(self->bad.address, NVMEP_TEST_ERROR_FROZEN));
-	EXPECT_GT(2000, np_now_ms() - start);
+	EXPECT_GT(UNANSWERED_MS, np_now_ms() - start);
 	EXPECT_EQ(0, np_pci_error(self->bad.address, NVMEP_TEST_ERROR_SLOT_RESET));
 	EXPECT_EQ(0, np_pci_error(self->bad.address, NVMEP_TEST_ERROR_RESUME));
 	pthread_join(writer, &ret);
@@ -1027,6 +1026,7 @@ TEST_F(bad_recovery, unbind_ends_reset_by_attribute)
 
 	np_qp_close(&self->qp);
 	self->qp.fd = -1;
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&writer, NULL, write_reset, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -1048,7 +1048,7 @@ TEST_F(bad_recovery, unbind_ends_change_of_queues)
 	pthread_join(writer, &ret);
 	EXPECT_EQ(-ENODEV, (intptr_t)ret);
 	/* Before the command or the drain times out. */
-	EXPECT_GT(2000, np_now_ms() - start);
+	EXPECT_GT(UNANSWERED_MS, np_now_ms() - start);
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += 15;
 	ASSERT_EQ(0, pthread_timedjoin_np(remover, &ret, &end));

@@ -293,6 +293,7 @@ TEST_F(bad_timeouts, user_command_refused_during_start)
 {
 	pthread_t thread;
 
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -472,7 +473,7 @@ TEST_F(bad_timeouts, shutdown_waits_for_no_vanished_controller)
 {
 	np_qp_close(&self->qp);
 	self->qp.fd = -1;
-	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_GONE));
 	EXPECT_EQ(0, np_bad_shut_down(&self->bad));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
@@ -608,7 +609,7 @@ TEST_F(bad_timeouts, unprivileged_timeout_is_ignored)
 	int status;
 	pid_t child;
 
-	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	child = fork();
 	ASSERT_LE(0, child);

@@ -506,6 +506,16 @@ int np_qp_wait_state(const struct np_qp *qp, uint32_t state, int timeout_ms)
 	return 0;
 }
 
+int np_qp_wait_ready(const struct np_qp *qp)
+{
+	struct nvme_peer_event event = { 0 };
+
+	while (event.type != NVME_PEER_EVENT_READY)
+		if (read(qp->fd, &event, sizeof(event)) != sizeof(event))
+			return -errno;
+	return 0;
+}
+
 int np_qp_rearm_loss(struct np_qp *qp, uint32_t losses)
 {
 	struct nvme_peer_qp_rearm rearm = { .size = sizeof(rearm), .losses = losses };

@@ -21,9 +21,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/utsname.h>
 #include <sys/resource.h>
 #include <sys/swap.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

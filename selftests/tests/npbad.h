@@ -49,6 +49,11 @@ int np_bad_open(struct np_bad *bad);
  * spuriously, as a guest on a busy machine may stand still for a second.
  */
 int np_bad_short_timeouts(void);
+/*
+ * Sets the timeout of admin commands to 60 s until np_bad_close(): it does not expire while a test
+ * holds one, however slow the machine is.
+ */
+int np_bad_long_admin_timeout(void);
 /* When these have expired: the block layer checks once a second, and one more for a busy machine. */
 #define NP_BAD_EXPIRED_MS	4000
 /*

@@ -237,7 +237,7 @@ int np_release(int ctrl_fd, uint32_t handle);
 int np_buf_table(int ctrl_fd, uint32_t handle, uint64_t offset, uint64_t *addresses,
 		 uint32_t count, uint32_t *got);
 /*
- * Stall the next matching thread at the start of a kernel function, for 3 seconds or
+ * Stall the next matching thread at the start of a kernel function, for 10 seconds or
  * until the returned file is closed; -errno on failure.
  */
 int np_stall(const struct nvmep_test_stall *stall);
@@ -393,6 +393,8 @@ int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms);
 int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms);
 /* Wait until its status page reports @state: 0 or -ETIMEDOUT. */
 int np_qp_wait_state(const struct np_qp *qp, uint32_t state, int timeout_ms);
+/* Reads events until one says that it may be re-armed. */
+int np_qp_wait_ready(const struct np_qp *qp);
 /* NVME_PEER_QP_REARM for the loss number @losses, without retries. */
 int np_qp_rearm_loss(struct np_qp *qp, uint32_t losses);
 /*

@@ -268,8 +268,8 @@ TEST_F(rearm, stop_allows_no_rearm)
 	ASSERT_EQ(0, reset(&self->ctrl, &now));
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, reset(&self->ctrl, &now));
-	/* The scan has ended: it may be re-armed. */
-	np_sleep_ms(200);
+	/* Of both resets. */
+	ASSERT_EQ(0, np_qp_wait_ready(&self->qp) ?: np_qp_wait_ready(&self->qp));
 	stall = np_stall(&stop);
 	ASSERT_LE(0, stall);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, function_reset, &self->ctrl));

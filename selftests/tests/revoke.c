@@ -61,6 +61,7 @@ FIXTURE_TEARDOWN(revoke)
 {
 	struct np_ctrl again;
 
+	EXPECT_EQ(0, np_works_anywhere());
 	close(self->importer);
 	np_qp_close(&self->qp);
 	np_buffer_close(&self->buffer);
