@@ -60,7 +60,8 @@ SYMMETRIC = ('nvmep_rings_overlap', 'nvmep_identifiers_clash', 'nvmep_ranges_che
              'nvmep_quarantine_overlaps', 'nvmep_same_subsystem', 'nvmep_identifiers_equal',
              'nvmep_quarantine_same', 'nvmep_host_known', 'nvmep_common_upstream')
 # Without them nothing is different that a test on x86 or without their checker could see.
-UNSEEN = re.compile(r'(smp_|dma_)?[rw]?mb|array_index_nospec|cond_resched|cpu_relax|fallthrough|usleep_range|rwsem_(acquire_read|release)')
+UNSEEN = re.compile(r'(smp_|dma_)?[rw]?mb|array_index_nospec|cond_resched|cpu_relax|fallthrough'
+                    r'|usleep_range|rwsem_(acquire_read|release)')
 
 
 class Function:
