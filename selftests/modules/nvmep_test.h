@@ -284,7 +284,7 @@ struct nvmep_test_stall {
 	__u32 any_thread;
 };
 
-/* Until NVMEP_TEST_GO, 10 s at most; the thread's CPU is blocked too. */
+/* Until NVMEP_TEST_GO, 3 s at most; the thread's CPU is blocked too. */
 #define NVMEP_TEST_STALL	_IOW('T', 20, struct nvmep_test_stall)
 /* Is a thread stalled? EAGAIN: not yet; ETIMEDOUT: it was, for too long. */
 #define NVMEP_TEST_STALLED	_IO('T', 21)

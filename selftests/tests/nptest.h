@@ -237,7 +237,7 @@ int np_release(int ctrl_fd, uint32_t handle);
 int np_buf_table(int ctrl_fd, uint32_t handle, uint64_t offset, uint64_t *addresses,
 		 uint32_t count, uint32_t *got);
 /*
- * Stall the next matching thread at the start of a kernel function, for 10 seconds or
+ * Stall the next matching thread at the start of a kernel function, for 3 seconds or
  * until the returned file is closed; -errno on failure.
  */
 int np_stall(const struct nvmep_test_stall *stall);
