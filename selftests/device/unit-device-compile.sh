@@ -65,12 +65,18 @@ count_loads() {
 		END { print whole + 0, all + 0 }'
 }
 
-# cuda ARCHITECTURE SOURCE INCLUDE: compile it; every entry must be read by one load. With -c ccache keeps
-# what is compiled, which takes a minute and a half.
+# compile_cuda ARGUMENTS...: with -c ccache keeps what is compiled, which takes a minute and a half, unless
+# an argument has the name of a temporary folder. It keeps no output to /dev/null.
+# shellcheck disable=SC2317 # called by name
+compile_cuda() {
+	nvcc -cubin -c "$@"
+}
+
+# cuda ARCHITECTURE SOURCE INCLUDE: compile it; every entry must be read by one load.
 # shellcheck disable=SC2317 # called by name
 cuda() {
 	local cubin=$work/$1-$BASHPID.cubin whole all
-	nvcc -arch="$1" -Xptxas -O1 -I"$3" -x cu -Werror all-warnings -cubin -c -o "$cubin" "$2"
+	compile_cuda -arch="$1" -Xptxas -O1 -I"$3" -x cu -Werror all-warnings -o "$cubin" "$2"
 	read -r whole all < <(count_loads "$cubin")
 	echo "$all reads of completion entries, $whole of them in 128 bits"
 	((all > 0 && whole == all))
@@ -91,13 +97,14 @@ torn_loads() {
 		*out = nvp_cqe_phase(entry);
 	}
 	SOURCE
-	cuda sm_90 "$work/phase.cu" ../../include && ! cuda sm_90 "$work/phase.cu" "$work"
+	cd "$work"
+	cuda sm_90 phase.cu "$source_tree/include" && ! cuda sm_90 phase.cu .
 }
 
-# spilled INCLUDE: bytes that a loop of calls with 64 registers spills.
+# spilled INCLUDE: bytes that a loop of calls with 64 registers spills. In the folder of loop.cu.
 # shellcheck disable=SC2317 # called by name
 spilled() {
-	nvcc -arch=sm_90 -Xptxas -v -I"$1" -cubin -o "$work/loop-$BASHPID.cubin" "$work/loop.cu" 2>&1 |
+	compile_cuda -arch=sm_90 -Xptxas -v -I"$1" -o "loop-$BASHPID.cubin" loop.cu 2>&1 |
 		awk '/properties for reads/ { own = 1 } own && /spill/ { print $5 + $9; exit }'
 }
 
@@ -117,7 +124,8 @@ uninitialised() {
 			bad[threadIdx.x] += nvmepeer_read(queue, buffer, threadIdx.x * 4096ull, i, 8) != 0;
 	}
 	SOURCE
-	now=$(spilled ../../include) without=$(spilled "$work/open")
+	cd "$work"
+	now=$(spilled "$source_tree/include") without=$(spilled open)
 	echo "$now bytes, $without where entries are not initialised"
 	((now < without))
 }
@@ -127,7 +135,7 @@ uninitialised() {
 # shellcheck disable=SC2317 # called by name
 stack() {
 	local bytes
-	bytes=$(nvcc -std=c++17 -arch="$1" -Xptxas -v -I../../include -cubin -o "$work/stack-$1.cubin" \
+	bytes=$(compile_cuda -std=c++17 -arch="$1" -Xptxas -v -I../../include -o "$work/stack-$1.cubin" \
 		../../lib/cuda/list.cu 2>&1 | sed -n 's/^ptxas.* \([0-9]*\) bytes cumulative stack size.*/\1/p' | sort -n | tail -n 1)
 	echo "${bytes:-unknown} bytes"
 	((bytes <= 1024))
@@ -281,7 +289,7 @@ hip_block() {
 
 common=(-I../../include -Wall -Wextra -Wpedantic -Werror)
 # The compiler only warns if fewer waves fit a compute unit than it tried for.
-hip=(-x hip --cuda-device-only -nogpulib -nogpuinc -O2 -Wno-error=pass-failed -S -o /dev/null)
+hip=(-x hip --cuda-device-only -nogpulib -nogpuinc -O2 -Wno-error=pass-failed -S)
 
 . ../lib/ktap.sh
 check "C11, gcc" gcc gcc -std=c11 "${common[@]}" -O2 -c compile.c -o /dev/null
@@ -294,8 +302,10 @@ check "each header alone, C++17, g++" g++ alone g++ -std=c++17 -x c++
 check "each header alone, HIP, clang" clang alone clang -x hip --cuda-device-only --offload-arch=gfx90a \
 	-nogpulib -nogpuinc -include hip_shim.h
 check "interface as in api.list" diff interface
-check "HIP gfx90a, wave of 64, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx90a compile.c
-check_more "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 compile.c
+check "HIP gfx90a, wave of 64, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx90a \
+	-o "$work/gfx90a.s" compile.c
+check_more "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 \
+	-o "$work/gfx1030.s" compile.c
 check "HIP: threads of a block of three dimensions, clang" clang hip_block
 check "bitcode of the calls, clang" clang bitcode nvmepeer_device sm_80 acq_rel
 check_more "bitcode of the calls for sm_90, clang" clang bitcode nvmepeer_device_sm90 sm_90 acquire
