@@ -66,7 +66,7 @@ count_loads() {
 }
 
 # compile_cuda ARGUMENTS...: with -c ccache keeps what is compiled, which takes a minute and a half, unless
-# an argument has the name of a temporary folder. It keeps no output to /dev/null.
+# an argument has the name of a temporary folder.
 # shellcheck disable=SC2317 # called by name
 compile_cuda() {
 	nvcc -cubin -c "$@"
@@ -271,6 +271,14 @@ interface() {
 	./api | diff -u api.list -
 }
 
+# hip ARCHITECTURE: the compiler only warns if fewer waves fit a compute unit than it tried for. ccache
+# keeps no output to /dev/null.
+# shellcheck disable=SC2317 # called by name
+hip() {
+	clang "${common[@]}" -x hip --cuda-device-only -nogpulib -nogpuinc -O2 -Wno-error=pass-failed -S \
+		--offload-arch="$1" -o "$work/$1.s" compile.c
+}
+
 # A thread of a block of three dimensions is numbered by all three: the kernel needs its
 # place in x, y and z (amdhsa_system_vgpr_workitem_id 2).
 # shellcheck disable=SC2317 # called by name
@@ -288,8 +296,6 @@ hip_block() {
 }
 
 common=(-I../../include -Wall -Wextra -Wpedantic -Werror)
-# The compiler only warns if fewer waves fit a compute unit than it tried for.
-hip=(-x hip --cuda-device-only -nogpulib -nogpuinc -O2 -Wno-error=pass-failed -S)
 
 . ../lib/ktap.sh
 check "C11, gcc" gcc gcc -std=c11 "${common[@]}" -O2 -c compile.c -o /dev/null
@@ -302,10 +308,8 @@ check "each header alone, C++17, g++" g++ alone g++ -std=c++17 -x c++
 check "each header alone, HIP, clang" clang alone clang -x hip --cuda-device-only --offload-arch=gfx90a \
 	-nogpulib -nogpuinc -include hip_shim.h
 check "interface as in api.list" diff interface
-check "HIP gfx90a, wave of 64, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx90a \
-	-o "$work/gfx90a.s" compile.c
-check_more "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 \
-	-o "$work/gfx1030.s" compile.c
+check "HIP gfx90a, wave of 64, clang" clang hip gfx90a
+check_more "HIP gfx1030, wave of 32, clang" clang hip gfx1030
 check "HIP: threads of a block of three dimensions, clang" clang hip_block
 check "bitcode of the calls, clang" clang bitcode nvmepeer_device sm_80 acq_rel
 check_more "bitcode of the calls for sm_90, clang" clang bitcode nvmepeer_device_sm90 sm_90 acquire

@@ -74,8 +74,7 @@ static int inject_all(struct fault *fault, uint32_t action)
 {
 	return np_bad_rule(fault->target->bad, 0, BADCTRL_ON_IO | BADCTRL_ANY, action, 0,
 			   SEVERAL) ?:
-	       np_bad_wait_word(fault->target->bad,
-				BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), SEVERAL);
+	       np_bad_wait_hits(fault->target->bad, 0, SEVERAL);
 }
 
 static int meet_admin(struct fault *fault, uint8_t opcode, uint32_t action, uint32_t argument)

@@ -394,7 +394,7 @@ static bool do_fault(struct campaign *campaign, unsigned int number)
 	no_qid = fault.kind->takes_qid && ret == -ENOSPC;
 	good = judge(campaign, &fault) && (!ret || no_qid);
 	if (fault.kind->hurry)
-		np_write_file(ADMIN_TIMEOUT, "60");
+		np_bad_long_admin_timeout();
 	if (!good)
 		return false;
 	if (no_qid)
@@ -593,7 +593,7 @@ static int open_all(struct campaign *campaign)
 	if (!campaign->notices)
 		return -ENOMEM;
 	/* Timeouts of disks that are bound later; admin commands keep theirs. */
-	return ret ?: np_bad_short_timeouts() ?: np_write_file(ADMIN_TIMEOUT, "60") ?: start_all(campaign);
+	return ret ?: np_bad_short_timeouts() ?: np_bad_long_admin_timeout() ?: start_all(campaign);
 }
 
 /* The final check of everything. */

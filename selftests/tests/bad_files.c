@@ -367,7 +367,6 @@ TEST_F(bad_files, end_does_not_wait_for_cached_pages)
 	self->qp.fd = -1;
 	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
 	close(stall);
-	EXPECT_EQ(0, np_works_anywhere());
 }
 
 /**

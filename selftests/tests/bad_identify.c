@@ -546,7 +546,7 @@ TEST_F(bad_identify, reset_while_temperature_is_read)
 	np_sleep_ms(1100);
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, temperature_thread, &self->bad));
-	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
+	EXPECT_EQ(0, np_bad_wait_hits(&self->bad, 0, 1));
 	EXPECT_EQ(NULL, np_bad_reset_thread(&self->bad));
 	EXPECT_STREQ("-273150", sensor(&self->bad, "temp1_input"));
 	pthread_join(thread, &ret);
@@ -590,7 +590,7 @@ TEST_F(bad_identify, no_temperature_sensors)
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_STATUS,
 				 NVME_STATUS_DNR | NVME_SC_INTERNAL, BADCTRL_EVERY));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
-	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
+	ASSERT_EQ(0, np_bad_wait_hits(&self->bad, 0, 1));
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESCAN, NULL));
 	np_sleep_ms(200);
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
@@ -1700,7 +1700,7 @@ TEST_F(bad_identify, reset_while_blocks_in_use_are_read)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, nuse_thread, &self->bad));
-	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
+	EXPECT_EQ(0, np_bad_wait_hits(&self->bad, 0, 1));
 	EXPECT_EQ(NULL, np_bad_reset_thread(&self->bad));
 	pthread_join(thread, &ret);
 	EXPECT_EQ(-EAGAIN, (intptr_t)ret);
@@ -1760,16 +1760,14 @@ TEST_F(bad_identify, effects_log_refused)
 /* Unprivileged users read it without a lock, so it stays the same as long as the controller is bound. */
 TEST_F(bad_identify, effects_log_is_read_once)
 {
-	uint32_t hits;
+	/* Of the start, and of hwmon. */
+	uint32_t hits = has_hwmon() ? 2 : 1;
 
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_LPA, 1U << 1, 1));
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_COUNT, 0, BADCTRL_EVERY);
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
-	/* Of the start, and of hwmon. */
-	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS),
-				      has_hwmon() ? 2 : 1));
-	hits = np_bad_hits(&self->bad, 0);
-	EXPECT_EQ(has_hwmon() ? 2 : 1, hits);
+	EXPECT_EQ(0, np_bad_wait_hits(&self->bad, 0, hits));
+	EXPECT_EQ(hits, np_bad_hits(&self->bad, 0));
 	ASSERT_EQ(NULL, np_bad_reset_thread(&self->bad));
 	EXPECT_EQ(hits, np_bad_hits(&self->bad, 0));
 }

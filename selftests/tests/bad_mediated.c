@@ -156,7 +156,7 @@ TEST_F(bad_mediated, command_ends_after_its_abort)
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_STATUS, 0, BADCTRL_EVERY));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_DELETE_SQ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
 	ASSERT_EQ(0, put_reads(self, 1));
-	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(1, BADCTRL_RULE_HITS), 1));
+	ASSERT_EQ(0, np_bad_wait_hits(&self->bad, 1, 1));
 	np_sleep_ms(100);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));

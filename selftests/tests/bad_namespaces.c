@@ -303,7 +303,7 @@ static int send_event(struct np_bad *bad)
 
 	ret = ret ?: np_bad_set(bad, BADCTRL_EVENT, EVENT_NAMESPACES);
 	/* The driver requests the next event after it has begun the scan. */
-	ret = ret ?: np_bad_wait_word(bad, BADCTRL_RULE_WORD(7, BADCTRL_RULE_HITS), 1);
+	ret = ret ?: np_bad_wait_hits(bad, 7, 1);
 	np_sleep_ms(500);
 	return ret;
 }
@@ -885,8 +885,7 @@ TEST_F(bad_namespaces, refused_descriptor_list_keeps_disk)
 		EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
 		EXPECT_EQ(before, sequence(&self->bad));
 		EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
-		EXPECT_EQ(0, np_bad_wait_word(&self->bad,
-					      BADCTRL_RULE_WORD(2, BADCTRL_RULE_HITS), 3));
+		EXPECT_EQ(0, np_bad_wait_hits(&self->bad, 2, 3));
 		np_sleep_ms(100);
 		EXPECT_EQ(before, sequence(&self->bad));
 	}

@@ -101,7 +101,7 @@ TEST_F(bad_opal, asked_until_it_answers)
 	ASSERT_EQ(0, bind_with_security(&self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(1, BADCTRL_RULE_HITS), 1));
+	ASSERT_EQ(0, np_bad_wait_hits(&self->bad, 1, 1));
 	np_sleep_ms(200);
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
@@ -118,7 +118,7 @@ TEST_F(bad_opal, controller_that_never_answers_is_asked_three_times)
 				 BADCTRL_EVERY));
 	ASSERT_EQ(0, bind_with_security(&self->bad));
 	for (i = 1; i <= 3; i++) {
-		ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), i));
+		ASSERT_EQ(0, np_bad_wait_hits(&self->bad, 0, i));
 		ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	}
 	np_sleep_ms(500);

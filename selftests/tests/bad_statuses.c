@@ -161,7 +161,7 @@ static void read_with_delay(struct __test_metadata *_metadata, FIXTURE_DATA(bad_
 	ASSERT_LE(0, *child);
 	if (!*child)
 		_exit(np_bad_read_disk(&self->bad, self->bytes) ? 1 : 0);
-	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
+	ASSERT_EQ(0, np_bad_wait_hits(&self->bad, 0, 1));
 	np_sleep_ms(200);
 }
 

@@ -81,6 +81,11 @@ int np_bad_wait_word(struct np_bad *bad, uint32_t word, uint32_t value)
 	return 0;
 }
 
+int np_bad_wait_hits(struct np_bad *bad, unsigned int rule, uint32_t hits)
+{
+	return np_bad_wait_word(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_HITS), hits);
+}
+
 static int cut_power(struct np_bad *bad, uint32_t value)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;

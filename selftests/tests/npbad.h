@@ -77,6 +77,8 @@ struct np_bad_place {
 int np_bad_rule_in(struct np_bad *bad, const struct np_bad_place *place, unsigned int rule, uint32_t match,
 		   uint32_t action, uint32_t argument, uint32_t times);
 uint32_t np_bad_hits(struct np_bad *bad, unsigned int rule);
+/* Wait until it has had @hits: 0 or -ETIMEDOUT. */
+int np_bad_wait_hits(struct np_bad *bad, unsigned int rule, uint32_t hits);
 /* Drops data that is not durable, whether badctrl is bound or not. */
 int np_bad_cut_power(struct np_bad *bad);
 /*

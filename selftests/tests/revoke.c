@@ -741,7 +741,6 @@ TEST_F_TIMEOUT(revoke, fault_during_revocation_maps_nothing, 60)
 	pthread_join(thread, &ret);
 	EXPECT_EQ(-EFAULT, (int)(intptr_t)ret);
 	EXPECT_EQ(-EFAULT, np_store(self->qp.doorbell.at, 0));
-	EXPECT_EQ(0, np_works_anywhere());
 }
 
 /**
