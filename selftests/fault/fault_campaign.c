@@ -39,11 +39,11 @@
 /* Slots, links and timeouts are slow, and a busy machine more so. */
 #define PATIENCE_MS	60000
 #define NOTICE_US	100000	/* the health poll reports a fault to peers within this time */
+#define SLOW_NOTICE_US	250000	/* where emulation is slow; a command would time out after 2 s */
 #define WITNESS_EVERY	50U
 #define KINDS_MOST	96U
 #define PLANTED		4U
 #define PLANTED_HITS	8U	/* of writes: those of a store may all be of its table */
-#define ADMIN_TIMEOUT	"/sys/module/nvme_peer/parameters/admin_timeout"
 
 static struct {
 	uint32_t seed;
@@ -84,7 +84,7 @@ struct mark {
  * @kind_count: their number
  * @weights: sum of their weights
  * @tallies: by kind
- * @notices: detection times of the health poll, in microseconds
+ * @notices: detection times of the health poll, by load_now()
  * @notice_count: their number
  */
 struct campaign {
@@ -364,7 +364,7 @@ static int strike(struct campaign *campaign, struct fault *fault)
 	mark_all(campaign);
 	let_end(fault);
 	if (fault->kind->hurry)
-		np_write_file(ADMIN_TIMEOUT, "2");
+		np_bad_short_admin_timeout();
 	fault->not_before = load_now();
 	return fault->kind->strike(fault);
 }
@@ -501,8 +501,8 @@ static void report_notices(struct campaign *campaign)
 }
 
 /*
- * A guest on a busy machine sometimes stands still for longer than the limit, so the best
- * quarter must be in time; the number of late ones is printed.
+ * The clock does not count that a guest stands still, but that it is slow, and delays of single threads.
+ * So half of them must be in time; the number of late ones is printed.
  */
 static void judge_notices(struct campaign *campaign)
 {
@@ -513,7 +513,7 @@ static void judge_notices(struct campaign *campaign)
 	if (!campaign->notice_count || slow_kernel())
 		ksft_test_result_skip("%s: no samples\n", what);
 	else
-		ksft_test_result(campaign->notices[campaign->notice_count / 4] <= NOTICE_US,
+		ksft_test_result(campaign->notices[campaign->notice_count / 2] <= SLOW_NOTICE_US,
 				 "%s\n", what);
 }
 
@@ -592,8 +592,8 @@ static int open_all(struct campaign *campaign)
 	campaign->notices = calloc(options.faults, sizeof(*campaign->notices));
 	if (!campaign->notices)
 		return -ENOMEM;
-	/* Timeouts of disks that are bound later; admin commands keep theirs. */
-	return ret ?: np_bad_short_timeouts() ?: np_bad_long_admin_timeout() ?: start_all(campaign);
+	/* Of disks that are bound later. */
+	return ret ?: load_clock_start() ?: np_bad_short_io_timeout() ?: start_all(campaign);
 }
 
 /* The final check of everything. */
@@ -621,6 +621,7 @@ static int close_all(struct campaign *campaign)
 		target_close(&campaign->under_load[i]);
 	target_close(&campaign->witness);
 	np_ctrl_close(&campaign->idle);
+	load_clock_end();
 	return np_bad_close(&campaign->bad);
 }
 

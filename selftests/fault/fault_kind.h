@@ -32,7 +32,7 @@ enum fate {
  * @other: the other controller under load
  * @victim: a peer on @target that writes its rings itself
  * @random: for further choices
- * @not_before: the last time at which the fault had not happened yet, in microseconds
+ * @not_before: the last time at which the fault had not happened yet, by load_now()
  */
 struct fault {
 	const struct kind *kind;

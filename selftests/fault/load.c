@@ -16,14 +16,6 @@ void load_fail(struct load *load, const char *error, int code)
 	atomic_store(&load->error, error);
 }
 
-int64_t load_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 bool load_runs(struct load *load)
 {
 	return !atomic_load(&load->stop) && !atomic_load(&load->error) &&
@@ -41,6 +33,91 @@ bool load_choose(struct load *load, uint32_t *block, uint32_t *blocks, bool *wri
 	*block = load_below(load, LEDGER_BLOCKS - *blocks + 1);
 	*write = ledger_known(&load->ledger, *block, *blocks) && load_below(load, 2);
 	return ledger_free(&load->ledger, *block, *blocks);
+}
+
+/* --- the clock ------------------------------------------------------------------ */
+
+/**
+ * struct load_clock - the clock; threads of loads read it
+ * @lock: guards @ran and @beat
+ * @ran: its time at @beat
+ * @beat: when its thread ran last, monotonic, in microseconds
+ * @thread: valid while @runs
+ * @runs: between load_clock_start() and load_clock_end()
+ */
+static struct load_clock {
+	pthread_mutex_t lock;
+	int64_t ran;
+	int64_t beat;
+	pthread_t thread;
+	atomic_bool runs;
+} load_clock = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static int64_t monotonic_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* The caller holds the lock. */
+static int64_t clock_at(int64_t now)
+{
+	int64_t since = now - load_clock.beat;
+
+	return load_clock.ran + (since < LOAD_STILL_US ? since : LOAD_STILL_US);
+}
+
+static void clock_beat(void)
+{
+	int64_t now;
+
+	pthread_mutex_lock(&load_clock.lock);
+	now = monotonic_us();
+	load_clock.ran = clock_at(now);
+	load_clock.beat = now;
+	pthread_mutex_unlock(&load_clock.lock);
+}
+
+static void *run_clock(void *unused)
+{
+	(void)unused;
+	while (atomic_load(&load_clock.runs)) {
+		np_sleep_ms(1);
+		clock_beat();
+	}
+	return NULL;
+}
+
+int load_clock_start(void)
+{
+	int ret;
+
+	load_clock.beat = monotonic_us();
+	atomic_store(&load_clock.runs, true);
+	ret = pthread_create(&load_clock.thread, NULL, run_clock, NULL);
+	if (ret)
+		atomic_store(&load_clock.runs, false);
+	return -ret;
+}
+
+void load_clock_end(void)
+{
+	if (atomic_exchange(&load_clock.runs, false))
+		pthread_join(load_clock.thread, NULL);
+}
+
+int64_t load_now(void)
+{
+	int64_t now;
+
+	if (!atomic_load(&load_clock.runs))
+		return 0;
+	pthread_mutex_lock(&load_clock.lock);
+	now = clock_at(monotonic_us());
+	pthread_mutex_unlock(&load_clock.lock);
+	return now;
 }
 
 /* --- the block device --------------------------------------------------------- */

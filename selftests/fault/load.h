@@ -37,7 +37,7 @@
  * @ended: and did; the thread has ended too
  * @done: commands that succeeded
  * @losses: of the queue pair, each of which was re-armed
- * @noticed: when the last one was seen, in microseconds
+ * @noticed: when the last one was seen, by load_now()
  * @error: the first error, in words, or NULL
  * @code: the same, a negative errno, or 0
  */
@@ -105,7 +105,15 @@ int load_start(struct load *load);
 void load_end(struct load *load);
 /* Closes its queue pair and files. */
 void load_close(struct load *load);
-/* Monotonic time, in microseconds. */
+
+/*
+ * Time in microseconds, of a clock that stops when its own thread gets no processor for longer than
+ * LOAD_STILL_US: a guest on a busy machine stands still at times, and no driver is fast then.
+ */
+#define LOAD_STILL_US	10000
+int load_clock_start(void);
+void load_clock_end(void);
+/* 0 while the clock is not started. */
 int64_t load_now(void);
 
 /* For methods, in the load's thread. Only the first error is kept, and ends the load. */

@@ -5,6 +5,7 @@
  * Or one that it must not need: the recovery from a PCI error holds that of
  * buses, the reset of a sibling that of their port.
  */
+#include <linux/atomic.h>
 #include <linux/delay.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -14,12 +15,23 @@
 
 #include "test.h"
 
+/* Threads that hold a lock now. */
+static atomic_t test_holders = ATOMIC_INIT(0);
+
+/* A signal ends it early. */
+static void test_hold_for(u32 ms)
+{
+	atomic_inc(&test_holders);
+	msleep_interruptible(ms);
+	atomic_dec(&test_holders);
+}
+
 static void test_hold_mmap(u32 ms)
 {
 	struct mm_struct *mm = current->mm;
 
 	mmap_write_lock(mm);
-	msleep_interruptible(ms);
+	test_hold_for(ms);
 	mmap_write_unlock(mm);
 }
 
@@ -30,7 +42,7 @@ static int test_hold_resv(int fd, u32 ms)
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	dma_resv_lock(dmabuf->resv, NULL);
-	msleep_interruptible(ms);
+	test_hold_for(ms);
 	dma_resv_unlock(dmabuf->resv);
 	dma_buf_put(dmabuf);
 	return 0;
@@ -38,7 +50,7 @@ static int test_hold_resv(int fd, u32 ms)
 
 static int test_sleep_at_function(struct pci_dev *pdev, void *ms)
 {
-	msleep_interruptible(*(u32 *)ms);
+	test_hold_for(*(u32 *)ms);
 	return 1;
 }
 
@@ -62,7 +74,7 @@ static int test_hold_port(const struct nvmep_test_hold *hold)
 		device_lock(&port->dev);
 		siblings = pdev->multifunction;
 		pdev->multifunction = hold->siblings;
-		msleep_interruptible(hold->ms);
+		test_hold_for(hold->ms);
 		pdev->multifunction = siblings;
 		device_unlock(&port->dev);
 	}
@@ -70,7 +82,6 @@ static int test_hold_port(const struct nvmep_test_hold *hold)
 	return port ? 0 : -ENODEV;
 }
 
-/* A signal ends it early. */
 int test_hold(const struct nvmep_test_hold *hold)
 {
 	if (hold->dmabuf_fd >= 0)
@@ -81,4 +92,9 @@ int test_hold(const struct nvmep_test_hold *hold)
 		return test_hold_port(hold);
 	test_hold_mmap(hold->ms);
 	return 0;
+}
+
+int test_held(void)
+{
+	return atomic_read(&test_holders) ? 0 : -EAGAIN;
 }

@@ -137,6 +137,8 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 		return test_occupy(file, &argument->occupy);
 	case NVMEP_TEST_HOLD:
 		return test_hold(&argument->hold);
+	case NVMEP_TEST_HELD:
+		return test_held();
 	default:
 		return -ENOTTY;
 	}

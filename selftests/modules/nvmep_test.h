@@ -277,14 +277,16 @@ struct nvmep_test_stores {
  * @function: kernel function at whose start it is stalled
  * @after: only once such a thread has entered this function; empty: at once
  * @any_thread: any thread, including kernel threads, not only the caller's process
+ * @limit_ms: how long at most; 0: 20 s
  */
 struct nvmep_test_stall {
 	char function[NVMEP_TEST_FUNCTION];
 	char after[NVMEP_TEST_FUNCTION];
 	__u32 any_thread;
+	__u32 limit_ms;
 };
 
-/* Until NVMEP_TEST_GO, 3 s at most; the thread's CPU is blocked too. */
+/* Until NVMEP_TEST_GO or the limit; the thread's CPU is blocked too. */
 #define NVMEP_TEST_STALL	_IOW('T', 20, struct nvmep_test_stall)
 /* Is a thread stalled? EAGAIN: not yet; ETIMEDOUT: it was, for too long. */
 #define NVMEP_TEST_STALLED	_IO('T', 21)
@@ -330,6 +332,8 @@ struct nvmep_test_hold {
 };
 
 #define NVMEP_TEST_HOLD		_IOW('T', 25, struct nvmep_test_hold)
+/* Does a thread hold a lock in this way, of any file? EAGAIN: no. */
+#define NVMEP_TEST_HELD		_IO('T', 31)
 
 #define NVMEP_TEST_HOLD_BUSES	(-2)
 #define NVMEP_TEST_HOLD_PORT	(-3)

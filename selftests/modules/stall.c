@@ -15,8 +15,8 @@
 
 #include "test.h"
 
-/* Less than a revocation waits for a stalled mmap(), see tests/revoke.c. */
-#define TEST_LONGEST_STALL	(3 * NSEC_PER_SEC)
+/* The watchdogs of a guest wait for longer. */
+#define TEST_STALL_MS	20000
 
 enum test_stall_state {
 	TEST_STALL_AFTER,
@@ -63,7 +63,8 @@ NOKPROBE_SYMBOL(test_stall_before);
 static int test_stall_hit(struct kprobe *probe, struct pt_regs *regs)
 {
 	struct test_stall *stall = container_of(probe, struct test_stall, probe);
-	u64 end = ktime_get_mono_fast_ns() + TEST_LONGEST_STALL;
+	u64 end = ktime_get_mono_fast_ns() +
+		  (u64)stall->what.limit_ms * NSEC_PER_MSEC;
 
 	if (!test_stall_comes(stall, TEST_STALL_ARMED, TEST_STALL_HELD))
 		return 0;
@@ -111,6 +112,8 @@ int test_stall(struct test_file *file, const struct nvmep_test_stall *what)
 	if (!stall)
 		return -ENOMEM;
 	stall->what = *what;
+	if (!what->limit_ms)
+		stall->what.limit_ms = TEST_STALL_MS;
 	stall->tgid = what->any_thread ? 0 : current->tgid;
 	ret = test_stall_register(stall);
 	if (ret) {

@@ -83,6 +83,7 @@ void test_stall_end(struct test_file *file);
 int test_stalled(struct test_file *file);
 
 int test_hold(const struct nvmep_test_hold *hold);
+int test_held(void);
 
 int test_slow_map(struct test_file *file, u32 ms);
 void test_slow_map_end(struct test_file *file);

@@ -97,7 +97,7 @@ FIXTURE_SETUP(bad_controller)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
 		SKIP(return, "no badctrl in this guest");
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, variant->mode));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REGISTERS + CAP_HIGH,
 				np_bad_get(&self->bad, BADCTRL_REGISTERS + CAP_HIGH) |

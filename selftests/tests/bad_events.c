@@ -46,7 +46,7 @@ FIXTURE_SETUP(bad_events)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
 		SKIP(return, "no badctrl in this guest");
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	self->generation = np_bad_generation(&self->bad);
 }
@@ -254,7 +254,7 @@ TEST_F(bad_events, io_waits_for_firmware_activation)
 	pthread_t thread;
 
 	ASSERT_EQ(0, posix_memalign(&reader.bytes, NP_PAGE, NP_PAGE));
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	begin_activation(_metadata, &self->bad, 255);
 	self->generation = np_bad_generation(&self->bad);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
@@ -299,7 +299,7 @@ TEST_F(bad_events, inflight_command_survives_firmware_activation)
 	begin_activation(_metadata, &self->bad, 255);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 0));
 	ASSERT_EQ(0, change_namespaces(&self->bad, 3));
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	self->generation = np_bad_generation(&self->bad);
 	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1);
 	np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
@@ -342,7 +342,7 @@ TEST_F(bad_events, unbind_during_firmware_activation)
 	pthread_t thread;
 
 	ASSERT_EQ(0, posix_memalign(&reader.bytes, NP_PAGE, NP_PAGE));
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	begin_activation(_metadata, &self->bad, 255);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
 	np_sleep_ms(500);
@@ -498,7 +498,7 @@ TEST_F(bad_events, log_page_fails)
  */
 TEST_F(bad_events, log_page_timeout_resets_and_rescans)
 {
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_HOLD, 0, 1);
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
@@ -508,7 +508,7 @@ TEST_F(bad_events, log_page_timeout_resets_and_rescans)
 /* The scan is interrupted between the two Identify commands of a new namespace. */
 TEST_F(bad_events, namespace_added_while_controller_fails)
 {
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 3);
 	np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1);
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));

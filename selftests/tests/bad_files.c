@@ -56,7 +56,7 @@ FIXTURE_SETUP(bad_files)
 	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
 	if (np_bad_open(&self->bad) == -ENOENT)
 		SKIP(return, "no badctrl in this guest");
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	ASSERT_EQ(0, run_on("mkdir -p " MOUNT " && mkfs.ext4 -qF -b 4096 -O ^has_journal"
 			    " -E nodiscard,lazy_itable_init=0 /dev/nvmep%dn1", self->bad.ctrl.instance));

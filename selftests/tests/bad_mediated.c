@@ -54,7 +54,7 @@ FIXTURE_SETUP(bad_mediated)
 	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
 	if (np_bad_open(&self->bad) == -ENOENT)
 		SKIP(return, "no badctrl in this guest");
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	ASSERT_EQ(0, np_memory_alloc(&self->memory, self->bad.ctrl.fd));
 	ASSERT_EQ(0, open_qp(&self->qp, &self->bad, &self->memory, &self->window));

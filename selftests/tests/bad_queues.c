@@ -40,7 +40,7 @@ FIXTURE_SETUP(bad_queues)
 	self->other.fd = -1;
 	if (np_bad_open(&self->bad) == -ENOENT)
 		SKIP(return, "no badctrl in this guest");
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->bad.ctrl.fd, 4, 0));
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
@@ -666,7 +666,7 @@ TEST_F(bad_queues, moved_flush_needs_room)
 		EXPECT_EQ(0, np_read_file(path, text, sizeof(text)));
 		EXPECT_STREQ("0\n", text);
 	}
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	bind_again(_metadata, self);
 	np_qp_close(&self->other);
 	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->bad.ctrl.fd, 4, 0));
@@ -893,7 +893,7 @@ TEST_F_TIMEOUT(bad_queues, cpu_queues_attribute_waits_for_io, 90)
 	EXPECT_EQ(0, np_bad_unbind(&self->bad));
 	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/io_timeout", "30"));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	self->generation = np_bad_generation(&self->bad);
 	expect_busy(_metadata, self, "1", 4, info.qids_cpu);
 	EXPECT_EQ(0, keep(self, "1"));

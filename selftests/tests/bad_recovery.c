@@ -45,7 +45,7 @@ FIXTURE_SETUP(bad_recovery)
 	self->qp.fd = -1;
 	if (np_bad_open(&self->bad) == -ENOENT)
 		SKIP(return, "no badctrl in this guest");
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	ASSERT_EQ(0, np_qp_open(&self->qp, self->bad.ctrl.fd, ENTRIES));
 	self->status = self->qp.status.at;

@@ -209,7 +209,7 @@ TEST_F(bad_statuses, delay_of_retry_is_limited)
 	int64_t start;
 
 	ASSERT_EQ(0, np_bad_unbind(&self->bad));
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_CRDT, 200));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	start = np_now_ms();

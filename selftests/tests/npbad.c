@@ -150,14 +150,19 @@ static int set_admin_timeout(const char *seconds)
 	return np_write_file(PARAMETERS "admin_timeout", seconds);
 }
 
-static int set_timeouts(const char *io, const char *admin)
+static int set_io_timeout(const char *seconds)
 {
-	return np_write_file(PARAMETERS "io_timeout", io) ?: set_admin_timeout(admin);
+	return np_write_file(PARAMETERS "io_timeout", seconds);
 }
 
-int np_bad_short_timeouts(void)
+int np_bad_short_io_timeout(void)
 {
-	return set_timeouts("2", "2");
+	return set_io_timeout("2");
+}
+
+int np_bad_short_admin_timeout(void)
+{
+	return set_admin_timeout("2");
 }
 
 int np_bad_long_admin_timeout(void)
@@ -197,7 +202,8 @@ int np_bad_close(struct np_bad *bad)
 	if (faults)
 		ret = ret ?: -EFAULT;
 	np_bad_set(bad, BADCTRL_DEFAULTS, 1);
-	set_timeouts("30", "60");
+	set_io_timeout("30");
+	np_bad_long_admin_timeout();
 	np_ctrl_close(&bad->good);
 	close(bad->config);
 	return ret;

@@ -45,14 +45,16 @@ struct np_bad {
 /* Clears all injected faults. */
 int np_bad_open(struct np_bad *bad);
 /*
- * Sets the driver's timeouts to 2 s until np_bad_close(). Shorter timeouts would expire
+ * Sets the driver's timeout of I/O commands to 2 s until np_bad_close(). A shorter one would expire
  * spuriously, as a guest on a busy machine may stand still for a second.
  */
-int np_bad_short_timeouts(void);
+int np_bad_short_io_timeout(void);
 /*
- * Sets the timeout of admin commands to 60 s until np_bad_close(): it does not expire while a test
- * holds one, however slow the machine is.
+ * The same for admin commands, for a test in which one has to expire: best after np_bad_bind(), as
+ * each command of a start has this timeout too.
  */
+int np_bad_short_admin_timeout(void);
+/* Back to 60 s, in which none expires, however slow the machine is. */
 int np_bad_long_admin_timeout(void);
 /* When these have expired: the block layer checks once a second, and one more for a busy machine. */
 #define NP_BAD_EXPIRED_MS	4000

@@ -446,18 +446,21 @@ int np_log_wait(int log, const char *text, int timeout_ms)
 {
 	int64_t end = np_now_ms() + timeout_ms;
 	char record[8192];
+	bool over = false;
 	ssize_t length;
 
+	/* All that was written in time is read, however late. */
 	do {
 		length = read(log, record, sizeof(record) - 1);
-		if (length < 0) {
+		if (length >= 0) {
+			record[length] = '\0';
+			if (strstr(record, text))
+				return 0;
+		} else if (errno != EPIPE) {
+			over = np_now_ms() > end;
 			np_sleep_ms(5);
-			continue;
 		}
-		record[length] = '\0';
-		if (strstr(record, text))
-			return 0;
-	} while (np_now_ms() < end);
+	} while (!over);
 	return -ETIMEDOUT;
 }
 
@@ -986,6 +989,30 @@ int np_wait_stalled(int test)
 	while ((ret = np_ioctl(test, NVMEP_TEST_STALLED, NULL)) == -EAGAIN && np_now_ms() < end)
 		np_sleep_ms(1);
 	return ret;
+}
+
+/* Its state follows its name, which is in parentheses. */
+static bool sleeps(pid_t thread)
+{
+	char path[64], line[512], *state;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+	if (np_read_file(path, line, sizeof(line)))
+		return false;
+	state = strrchr(line, ')');
+	return state && strchr("SD", state[2]);
+}
+
+int np_wait_sleeps(const atomic_int *thread)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int looks = 0;
+
+	while (looks < 3 && np_now_ms() < end) {
+		looks = sleeps(atomic_load(thread)) ? looks + 1 : 0;
+		np_sleep_ms(20);
+	}
+	return looks < 3 ? -ETIMEDOUT : 0;
 }
 
 int np_pci_error(const char *address, uint32_t step)

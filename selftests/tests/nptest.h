@@ -237,12 +237,17 @@ int np_release(int ctrl_fd, uint32_t handle);
 int np_buf_table(int ctrl_fd, uint32_t handle, uint64_t offset, uint64_t *addresses,
 		 uint32_t count, uint32_t *got);
 /*
- * Stall the next matching thread at the start of a kernel function, for 3 seconds or
+ * Stall the next matching thread at the start of a kernel function, for its limit or
  * until the returned file is closed; -errno on failure.
  */
 int np_stall(const struct nvmep_test_stall *stall);
 /* Wait until a thread is stalled by NVMEP_TEST_STALL of the open file @test. */
 int np_wait_stalled(int test);
+/*
+ * Waits until a thread of this process, which sets its ID, sleeps at three looks in a row: it waits in
+ * the call that it makes next.
+ */
+int np_wait_sleeps(const atomic_int *thread);
 /* Bind the calling thread to @cpu. */
 int np_run_on(int cpu);
 /*

@@ -289,7 +289,7 @@ TEST(unanswered_deletion_does_not_hang)
 
 	if (np_bad_open(&bad) == -ENOENT)
 		SKIP(return, "no badctrl in this guest");
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, NP_PAGE));
 	ASSERT_EQ(0, np_bad_bind(&bad, 1));
 	memset(bytes, 0x5b, NP_PAGE);
@@ -320,7 +320,7 @@ TEST(function_reset_works_after_refused_suspend)
 
 	if (np_bad_open(&bad) == -ENOENT)
 		SKIP(return, "no misbehaving controller in this guest");
-	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_short_io_timeout());
 	ASSERT_EQ(0, np_bad_bind(&bad, 1));
 	ASSERT_EQ(0, np_qp_open(&qp, bad.ctrl.fd, ENTRIES));
 	test = np_sleep_begin(bad.address);
