@@ -245,6 +245,15 @@ int fault_dma_mappings(bool print)
 	return count;
 }
 
+int fault_dma_all(void)
+{
+	char total[32], available[32];
+	int ret = np_read_file(DEBUGFS "dma-api/nr_total_entries", total, sizeof(total)) ?:
+		  np_read_file(DEBUGFS "dma-api/num_free_entries", available, sizeof(available));
+
+	return ret ?: atoi(total) - atoi(available);
+}
+
 /* Reports begin with "unreferenced object" and continue with an indented trace. */
 int fault_leaks(void)
 {

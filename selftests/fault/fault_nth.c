@@ -29,10 +29,12 @@ static const char mappings_left[] = "DMA mappings are left";
  * struct baseline - objects and mappings of an idle device
  * @objects: of the controller
  * @mappings: DMA mappings
+ * @all_mappings: those of all drivers
  */
 struct baseline {
 	char objects[NP_OBJECTS];
 	int mappings;
+	int all_mappings;
 };
 
 /* Taken after everything was used once, because pools keep pages that they grew by. */
@@ -41,15 +43,19 @@ static int take_baseline(struct stage *stage, struct baseline *baseline)
 	int ret = stage_check(stage);
 
 	baseline->mappings = fault_dma_mappings(false);
+	baseline->all_mappings = fault_dma_all();
 	return ret ?: np_objects(&stage->ctrl, baseline->objects);
 }
 
 /* Scans that an open or a reset started may still run. */
-static bool mappings_settle(int before)
+static bool mappings_settle(const struct baseline *before)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int all = fault_dma_all();
 
-	while (fault_dma_mappings(false) > before) {
+	if (all >= 0 && all <= before->all_mappings)
+		return true;
+	while (fault_dma_mappings(false) > before->mappings) {
 		if (np_now_ms() > end)
 			return false;
 		np_sleep_ms(20);
@@ -62,7 +68,7 @@ static const char *left_behind(struct stage *stage, const struct baseline *basel
 {
 	if (np_objects_wait(&stage->ctrl, baseline->objects, NP_TIMEOUT_MS))
 		return "objects are left";
-	if (!mappings_settle(baseline->mappings)) {
+	if (!mappings_settle(baseline)) {
 		ksft_print_msg("%d DMA mappings before, now:\n", baseline->mappings);
 		fault_dma_mappings(true);
 		return mappings_left;
