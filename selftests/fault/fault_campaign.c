@@ -622,6 +622,7 @@ static int close_all(struct campaign *campaign)
 	target_close(&campaign->witness);
 	np_ctrl_close(&campaign->idle);
 	load_clock_end();
+	np_expected_splat("end", "dma-fault");
 	return np_bad_close(&campaign->bad);
 }
 

@@ -13,7 +13,7 @@
 
 #include "nptest.h"
 
-#define INSTANCE	"/sys/kernel/debug/tracing/instances/fuzz"
+#define INSTANCE	NP_TRACE "instances/fuzz"
 #define EVENT		INSTANCE "/events/nvme_peer/nvmep_submit"
 
 int fuzz_trace_begin(void)

@@ -18,8 +18,8 @@
 /* Threads that hold a lock now. */
 static atomic_t test_holders = ATOMIC_INIT(0);
 
-/* A signal ends it early. */
-static void test_hold_for(u32 ms)
+/* The caller holds a lock. A signal ends it early. */
+void test_hold_for(u32 ms)
 {
 	atomic_inc(&test_holders);
 	msleep_interruptible(ms);

@@ -332,7 +332,7 @@ struct nvmep_test_hold {
 };
 
 #define NVMEP_TEST_HOLD		_IOW('T', 25, struct nvmep_test_hold)
-/* Does a thread hold a lock in this way, of any file? EAGAIN: no. */
+/* Does a thread hold a lock in this way, or by NVMEP_TEST_SLOW_MAP, of any file? EAGAIN: no. */
 #define NVMEP_TEST_HELD		_IO('T', 31)
 
 #define NVMEP_TEST_HOLD_BUSES	(-2)

@@ -5,7 +5,6 @@
  * function that sleeps first.
  */
 #include <linux/atomic.h>
-#include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/ptrace.h>
 #include <linux/slab.h>
@@ -32,7 +31,7 @@ test_map_slowly(struct dma_buf_attachment *attachment,
 		struct p2pdma_provider *provider, struct phys_vec *ranges,
 		size_t count, size_t bytes, enum dma_data_direction dir)
 {
-	msleep(READ_ONCE(test_slow_ms));
+	test_hold_for(READ_ONCE(test_slow_ms));
 	return dma_buf_phys_vec_to_sgt(attachment, provider, ranges, count,
 				       bytes, dir);
 }

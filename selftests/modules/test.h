@@ -82,6 +82,7 @@ int test_stall(struct test_file *file, const struct nvmep_test_stall *what);
 void test_stall_end(struct test_file *file);
 int test_stalled(struct test_file *file);
 
+void test_hold_for(u32 ms);
 int test_hold(const struct nvmep_test_hold *hold);
 int test_held(void);
 

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,7 @@ static void expect_new_life(struct __test_metadata *_metadata, struct np_bad *ba
 {
 	EXPECT_EQ(0, np_bad_set(bad, BADCTRL_MODE, BADCTRL_WORKS));
 	EXPECT_EQ(0, np_bad_unbind(bad));
+	EXPECT_EQ(0, np_bad_long_admin_timeout());
 	EXPECT_EQ(0, np_bad_bind(bad, 1));
 	EXPECT_EQ(0, np_bad_read_disk(bad, bytes));
 }
@@ -123,6 +125,7 @@ TEST_F(bad_dead, controller_that_cannot_stop_fails)
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_UNSTOPPABLE));
+	ASSERT_EQ(0, np_bad_short_admin_timeout());
 	expect_end(_metadata, self);
 }
 
@@ -130,6 +133,7 @@ TEST_F(bad_dead, controller_without_start_answer_fails)
 {
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_CRASH, 0, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 2));
+	ASSERT_EQ(0, np_bad_short_admin_timeout());
 	EXPECT_EQ(-EINTR, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	expect_dead(_metadata, &self->bad, self->bytes);
 	np_qp_close(&self->qp);
@@ -140,12 +144,14 @@ struct reader {
 	struct np_bad *bad;
 	uint8_t *bytes;
 	int error;
+	atomic_int thread;
 };
 
 static void *read_in_background(void *argument)
 {
 	struct reader *reader = argument;
 
+	atomic_store(&reader->thread, gettid());
 	reader->error = np_bad_read_disk(reader->bad, reader->bytes);
 	return NULL;
 }
@@ -189,16 +195,20 @@ TEST_F(bad_dead, replaced_controller_is_not_recovered)
 	EXPECT_EQ(-ENODEV, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 }
 
-/* Unbind while a command gets no completion. */
+/* Unbind while a command gets no completion: it waits for 5 s, the command's timeout is longer. */
 TEST_F(bad_dead, unbind_while_command_hangs)
 {
 	struct reader reader = { .bad = &self->bad, .bytes = self->bytes };
-	int64_t start = np_now_ms();
 	pthread_t thread;
+	char path[96];
+	int64_t start;
 
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/io_timeout", self->bad.ctrl.instance);
+	ASSERT_EQ(0, np_write_file(path, "60000"));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	start = np_now_ms();
 	EXPECT_EQ(0, np_unbind(self->bad.address));
 	pthread_join(thread, NULL);
 	EXPECT_EQ(-EIO, reader.error);
@@ -222,6 +232,7 @@ TEST_F(bad_dead, unbind_while_queue_deletion_hangs)
 	pthread_t thread;
 
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_let_expire(&self->bad, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, close_in_background, &self->qp));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	EXPECT_EQ(0, np_unbind(self->bad.address));
@@ -270,7 +281,6 @@ TEST_F(bad_dead, unbind_does_not_block_other_calls)
 	int64_t end;
 	int ret;
 
-	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&creates, NULL, create_in_background, &creator));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -303,7 +313,6 @@ TEST_F(bad_dead, unbind_ends_creation_that_hangs)
 	struct creator creator = { .bad = &self->bad };
 	pthread_t creates;
 
-	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_HOLD, 0, 1));
 	np_qp_close(&self->qp);
 	ASSERT_EQ(0, pthread_create(&creates, NULL, create_in_background, &creator));
@@ -325,7 +334,7 @@ TEST_F(bad_dead, unbind_while_start_hangs)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	ASSERT_EQ(0, pthread_create(&reads, NULL, read_in_background, &reader));
-	np_sleep_ms(100);
+	EXPECT_EQ(0, np_wait_sleeps(&reader.thread));
 	EXPECT_EQ(EBUSY, pthread_tryjoin_np(reads, NULL));
 	EXPECT_EQ(0, np_unbind(self->bad.address));
 	pthread_join(thread, NULL);

@@ -1186,6 +1186,18 @@ static unsigned int merged_discards(struct np_bad *bad)
 	return merges;
 }
 
+static int wait_merges(struct np_bad *bad)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	while (merged_discards(bad) < MERGES) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(10);
+	}
+	return 0;
+}
+
 /*
  * The controller holds one command and its queue takes no other. The next request is
  * dispatched, those after it wait in the scheduler and merge. Returns how many discards
@@ -1203,6 +1215,7 @@ static int merge_discards(struct np_bad *bad, struct request *read, struct reque
 		ret = -pthread_create(&discards[i].thread, NULL, discard_thread, &discards[i]);
 		np_sleep_ms(50);
 	}
+	ret = ret ?: wait_merges(bad);
 	return np_bad_set(bad, BADCTRL_RELEASE, 1) ?: ret ?: i;
 }
 
@@ -1437,7 +1450,8 @@ TEST_F(bad_identify, removal_during_unmount_delays_no_scan)
 	EXPECT_EQ(-ETIMEDOUT, np_log_wait(log, "namespace 2: not added", 100));
 	/* The block layer would change the queues of the disk while it deletes it. */
 	EXPECT_EQ(-EBUSY, set_cpu_queues(&self->bad, "1"));
-	EXPECT_EQ(0, np_log_wait(log, "1 refused, a namespace is being removed", 1000));
+	EXPECT_EQ(0, np_log_wait(log, "1 refused, a namespace is being removed",
+				 NP_TIMEOUT_MS));
 	close(log);
 	EXPECT_EQ(0, fuse_release(&mounted));
 	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn2", self->back));

@@ -145,30 +145,23 @@ TEST_F(bad_io, longest_request_is_the_kernels_default)
 
 /* --- flags of commands -------------------------------------------------------------- */
 
-#define TRACE	"/sys/kernel/debug/tracing/"
-#define EVENT	TRACE "events/nvme_peer/nvmep_submit/"
+#define EVENT	NP_TRACE "events/nvme_peer/nvmep_submit/"
 
 static int trace_begin(void)
 {
-	return np_clear_trace(TRACE "trace") ?: np_write_file(EVENT "enable", "1");
+	return np_clear_trace() ?: np_write_file(EVENT "enable", "1");
 }
 
 /* Traced commands with this opcode and dword 12. */
 static int count_commands(const struct np_bad *bad, uint8_t opcode, uint32_t dword12)
 {
-	FILE *trace = fopen(TRACE "trace", "re");
-	char line[512], start[48], texts[2][24];
-	int found = 0;
+	char start[48], by_opcode[24], by_dword[24];
+	const char *const texts[] = { start, by_opcode, by_dword, NULL };
 
-	if (!trace)
-		return -errno;
 	snprintf(start, sizeof(start), "nvmep_submit: nvmep%d ", bad->ctrl.instance);
-	snprintf(texts[0], sizeof(texts[0]), " opcode=%#x ", opcode);
-	snprintf(texts[1], sizeof(texts[1]), " cdw12=%#x\n", dword12);
-	while (fgets(line, sizeof(line), trace))
-		found += strstr(line, start) && strstr(line, texts[0]) && strstr(line, texts[1]);
-	fclose(trace);
-	return found;
+	snprintf(by_opcode, sizeof(by_opcode), " opcode=%#x ", opcode);
+	snprintf(by_dword, sizeof(by_dword), " cdw12=%#x\n", dword12);
+	return np_count_trace(texts);
 }
 
 /* The controller need not try hard to read data that may not be wanted: Limited Retry. */

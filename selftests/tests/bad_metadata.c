@@ -24,7 +24,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "npbad.h"
@@ -321,7 +320,6 @@ static int watch_target(void)
 static void reset_beside_fault(struct __test_metadata *_metadata, struct np_bad *bad,
 			       struct poller *poller, int pages)
 {
-	struct timespec end;
 	pthread_t polls, resets;
 	void *result = NULL;
 	int late;
@@ -329,9 +327,7 @@ static void reset_beside_fault(struct __test_metadata *_metadata, struct np_bad 
 	ASSERT_EQ(0, pthread_create(&polls, NULL, poll_for_completion, poller));
 	EXPECT_TRUE(wait_for_fault(pages));
 	ASSERT_EQ(0, pthread_create(&resets, NULL, np_bad_reset_thread, bad));
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += 5;
-	late = pthread_timedjoin_np(resets, &result, &end);
+	late = np_join(resets, &result);
 	EXPECT_EQ(0, late);
 	EXPECT_EQ(0, give_page(pages, TARGET));
 	pthread_join(polls, NULL);

@@ -296,16 +296,14 @@ static int set_bytes(struct np_bad *bad, uint32_t offset, uint64_t value, unsign
 	return ret;
 }
 
-/* Send a namespace event and return when the driver has scanned. */
+/* Send a namespace event and return when the driver has begun to scan. */
 static int send_event(struct np_bad *bad)
 {
 	int ret = np_bad_rule(bad, 7, NVME_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
 
 	ret = ret ?: np_bad_set(bad, BADCTRL_EVENT, EVENT_NAMESPACES);
 	/* The driver requests the next event after it has begun the scan. */
-	ret = ret ?: np_bad_wait_hits(bad, 7, 1);
-	np_sleep_ms(500);
-	return ret;
+	return ret ?: np_bad_wait_hits(bad, 7, 1);
 }
 
 static int wait_stopped(const struct nvme_peer_status *status)
@@ -472,7 +470,7 @@ TEST_F_TIMEOUT(bad_namespaces, changed_format_ends_creation, 60)
 	ASSERT_EQ(0, pthread_create(&creation.thread, NULL, create_pair_on_cpu_1, &creation));
 	EXPECT_EQ(0, np_wait_stalled(stall));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
-	EXPECT_EQ(0, np_log_wait(log, "format changed", 2000));
+	EXPECT_EQ(0, np_log_wait(log, "format changed", NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
 	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_GO, NULL));
 	pthread_join(creation.thread, &failed);
@@ -495,7 +493,7 @@ TEST_F(bad_namespaces, changed_format_delays_new_peers)
 	int size = 0;
 
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
-	ASSERT_EQ(0, send_event(&self->bad));
+	ASSERT_EQ(0, scan(&self->bad));
 	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
 	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMAT, 12 << 16, 4));
 	ASSERT_EQ(0, set_bytes(&self->bad, NS_BLOCKS, BADCTRL_NAMESPACE_BYTES >> 12, 8));
@@ -567,7 +565,7 @@ TEST_F(bad_namespaces, two_removals_stop_controller_once)
 	struct np_qp qp;
 
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
-	ASSERT_EQ(0, send_event(&self->bad));
+	ASSERT_EQ(0, scan(&self->bad));
 	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
 	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 0));
@@ -583,6 +581,7 @@ TEST_F(bad_namespaces, two_removals_stop_controller_once)
 /* The block format is unchanged. */
 TEST_F(bad_namespaces, limit_change_is_applied)
 {
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	unsigned int size;
 
 	ASSERT_EQ(0, ioctl(self->bad.disk, BLKIOOPT, &size));
@@ -591,7 +590,10 @@ TEST_F(bad_namespaces, limit_change_is_applied)
 				     FEATURE_OPTIMAL_IO));
 	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_NAMESPACE, NS_NOWS, 15));
 	ASSERT_EQ(0, send_event(&self->bad));
-	ASSERT_EQ(0, ioctl(self->bad.disk, BLKIOOPT, &size));
+	do {
+		np_sleep_ms(10);
+		ASSERT_EQ(0, ioctl(self->bad.disk, BLKIOOPT, &size));
+	} while (!size && np_now_ms() < end);
 	EXPECT_EQ(16U << BLOCK_SHIFT, size);
 }
 
@@ -627,7 +629,10 @@ TEST_F(bad_namespaces, unchanged_or_new_namespace_keeps_peers)
 	struct np_qp qp;
 
 	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, BADCTRL_EVERY));
 	ASSERT_EQ(0, send_event(&self->bad));
+	/* The list, and the descriptors and the data of namespace 1. */
+	EXPECT_EQ(0, np_bad_wait_hits(&self->bad, 0, 3));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
 	ASSERT_EQ(0, send_event(&self->bad));
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
@@ -666,7 +671,7 @@ static void expect_replaced(struct __test_metadata *_metadata, FIXTURE_DATA(bad_
 
 	ASSERT_NE(0, before);
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
-	ASSERT_EQ(0, send_event(&self->bad));
+	ASSERT_EQ(0, scan(&self->bad));
 	EXPECT_EQ(before, sequence(&self->bad));
 	ASSERT_EQ(0, np_bad_identify(&self->bad, cns, offset, 0x77));
 	ASSERT_EQ(0, send_event(&self->bad));
@@ -731,7 +736,7 @@ static void open_beside_refused(struct __test_metadata *_metadata,
 	ASSERT_LE(0, log);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
-	ASSERT_EQ(0, send_event(&self->bad));
+	ASSERT_EQ(0, scan(&self->bad));
 	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
 	ASSERT_EQ(0, np_qp_open(qp, self->bad.ctrl.fd, ENTRIES));
 }
@@ -762,7 +767,7 @@ TEST_F(bad_namespaces, other_impossible_format_stops_peers)
 
 	ASSERT_LE(0, log);
 	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMAT, 8 << 16, 4));
-	ASSERT_EQ(0, send_event(&self->bad));
+	ASSERT_EQ(0, scan(&self->bad));
 	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
 	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMAT, 7 << 16, 4));
@@ -834,12 +839,12 @@ TEST_F(bad_namespaces, transient_error_of_first_scan_is_retried)
 
 	ASSERT_LE(0, log);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 0));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	ASSERT_EQ(0, scan(&self->bad));
 	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 1));
 	ASSERT_EQ(0, fail_identify(&self->bad, 1));
 	ASSERT_EQ(0, send_event(&self->bad));
-	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+	EXPECT_EQ(0, np_bad_wait_hits(&self->bad, 1, 1));
 	EXPECT_EQ(0, np_log_wait(log, "namespace 1: Identify failed, status 0x6", NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
 	close(log);
@@ -851,7 +856,7 @@ TEST_F(bad_namespaces, refused_descriptor_list_is_tolerated)
 	char path[128], text[64];
 
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 0));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	ASSERT_EQ(0, scan(&self->bad));
 	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 1));
@@ -882,23 +887,27 @@ TEST_F(bad_namespaces, refused_descriptor_list_keeps_disk)
 		ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0,
 					 BADCTRL_EVERY));
 		ASSERT_EQ(0, send_event(&self->bad));
-		EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+		EXPECT_EQ(0, np_bad_wait_hits(&self->bad, 1, 1));
+		EXPECT_EQ(0, np_bad_wait_hits(&self->bad, 2, 3));
+		/* Returns after the one that is repeated. */
+		ASSERT_EQ(0, scan(&self->bad));
 		EXPECT_EQ(before, sequence(&self->bad));
 		EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
-		EXPECT_EQ(0, np_bad_wait_hits(&self->bad, 2, 3));
-		np_sleep_ms(100);
-		EXPECT_EQ(before, sequence(&self->bad));
 	}
 }
 
 /* The scan that finds the new NSID still has the disk of the old one. */
 TEST_F(bad_namespaces, namespace_with_new_nsid_is_added)
 {
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 2));
 	ASSERT_EQ(0, send_event(&self->bad));
-	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
+	while (sequence(&self->bad) && np_now_ms() < end)
+		np_sleep_ms(10);
 	EXPECT_EQ(0, sequence(&self->bad));
+	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
 }
 
 static void *unbind(void *bad)
@@ -915,7 +924,7 @@ TEST_F(bad_namespaces, unbind_ends_scan)
 	void *result;
 
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
-	ASSERT_EQ(0, send_event(&self->bad));
+	ASSERT_EQ(0, scan(&self->bad));
 	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
 	/* The list, the descriptors of namespace 1, and what follows. */
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 1));
@@ -995,7 +1004,9 @@ TEST_F(bad_namespaces, identify_error_keeps_namespace)
 
 	ASSERT_EQ(0, fail_identify(&self->bad, 1));
 	ASSERT_EQ(0, send_event(&self->bad));
-	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+	EXPECT_EQ(0, np_bad_wait_hits(&self->bad, 1, 1));
+	/* Returns after the scan of the event. */
+	ASSERT_EQ(0, scan(&self->bad));
 	EXPECT_EQ(before, sequence(&self->bad));
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
 }

@@ -210,8 +210,8 @@ static void send_to_dead(struct np_bad *bad)
 /* The driver has given the controller up, and nothing will unfreeze its queues. */
 TEST_F(bad_passthru, dead_controller_fails_commands)
 {
-	int64_t end = np_now_ms() + 5000;
 	int status = -1;
+	int64_t end;
 	pid_t child;
 
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
@@ -223,6 +223,7 @@ TEST_F(bad_passthru, dead_controller_fails_commands)
 	ASSERT_LE(0, child);
 	if (!child)
 		send_to_dead(&self->bad);
+	end = np_now_ms() + NP_TIMEOUT_MS;
 	while (!waitpid(child, &status, WNOHANG) && np_now_ms() < end)
 		np_sleep_ms(10);
 	EXPECT_EQ(0, status);

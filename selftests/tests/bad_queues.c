@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,7 @@ TEST_F(bad_queues, undeletable_cq_resets)
 TEST_F(bad_queues, create_cq_timeout_resets)
 {
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, np_bad_let_expire(&self->bad, 0));
 	EXPECT_EQ(-EAGAIN, create(self));
 	expect_resets(_metadata, self, 1);
 }
@@ -118,6 +120,7 @@ TEST_F(bad_queues, create_cq_timeout_resets)
 TEST_F(bad_queues, create_sq_timeout_resets)
 {
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, np_bad_let_expire(&self->bad, 0));
 	EXPECT_EQ(-EAGAIN, create(self));
 	expect_resets(_metadata, self, 1);
 }
@@ -128,6 +131,7 @@ TEST_F(bad_queues, create_without_interrupt_succeeds)
 	struct np_qp qp;
 
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_QUIET, 0, 1);
+	ASSERT_EQ(0, np_bad_let_expire(&self->bad, 0));
 	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
 	np_qp_close(&qp);
 	expect_resets(_metadata, self, 0);
@@ -181,6 +185,7 @@ TEST_F(bad_queues, undeletable_sq_resets)
 TEST_F(bad_queues, delete_sq_timeout_resets)
 {
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, np_bad_let_expire(&self->bad, 0));
 	close_busy(_metadata, self);
 	expect_resets(_metadata, self, 1);
 }
@@ -211,6 +216,7 @@ TEST_F(bad_queues, memory_unmapped_after_delete_timeout_reset)
 	ASSERT_LE(0, test);
 	open_busy(_metadata, self, &qp);
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, np_bad_let_expire(&self->bad, 0));
 	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_MOVE, &move));
 	/*
 	 * The exporter holds the reservation lock here, so no admin command was waited
@@ -341,6 +347,7 @@ struct cpu_reader {
 	uint8_t *bytes;
 	int result;
 	pthread_t thread;
+	atomic_int id;
 };
 
 /* Each CPU of the guest has a queue of its own if the controller grants as many. */
@@ -419,8 +426,9 @@ static void *pass_on_cpu(void *argument)
 		.timeout_ms = NP_TIMEOUT_MS,
 	};
 
-	reader->result = np_run_on(reader->cpu) ?:
-			 np_ioctl(reader->bad->generic, NVME_IOCTL_IO_CMD, &cmd);
+	reader->result = np_run_on(reader->cpu);
+	atomic_store(&reader->id, gettid());
+	reader->result = reader->result ?: np_ioctl(reader->bad->generic, NVME_IOCTL_IO_CMD, &cmd);
 	return NULL;
 }
 
@@ -437,7 +445,6 @@ TEST_F(bad_queues, passthrough_not_moved_to_other_queue)
 	if (info.qids_cpu < 2)
 		SKIP(return, "the CPU has one queue, fewer cannot be granted");
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
-	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -447,7 +454,8 @@ TEST_F(bad_queues, passthrough_not_moved_to_other_queue)
 		ASSERT_NE(NULL, readers[i].bytes);
 		ASSERT_EQ(0, pthread_create(&readers[i].thread, NULL, pass_on_cpu, &readers[i]));
 	}
-	np_sleep_ms(200);
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(0, np_wait_sleeps(&readers[i].id));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	pthread_join(thread, &result);
 	EXPECT_EQ(NULL, result);
@@ -466,7 +474,9 @@ static void *sync_on_cpu(void *argument)
 {
 	struct cpu_reader *reader = argument;
 
-	reader->result = np_run_on(reader->cpu) ?: fsync(reader->bad->disk) ? -errno : 0;
+	reader->result = np_run_on(reader->cpu);
+	atomic_store(&reader->id, gettid());
+	reader->result = reader->result ?: fsync(reader->bad->disk) ? -errno : 0;
 	return NULL;
 }
 
@@ -486,7 +496,6 @@ static bool move_flushes(struct __test_metadata *_metadata, FIXTURE_DATA(bad_que
 	if (info.qids_cpu < 2)
 		return false;
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
-	EXPECT_EQ(0, np_bad_long_admin_timeout());
 	EXPECT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	EXPECT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -494,7 +503,8 @@ static bool move_flushes(struct __test_metadata *_metadata, FIXTURE_DATA(bad_que
 		syncs[i] = (struct cpu_reader){ .bad = &self->bad, .cpu = i };
 		EXPECT_EQ(0, pthread_create(&syncs[i].thread, NULL, sync_on_cpu, &syncs[i]));
 	}
-	np_sleep_ms(200);
+	for (i = first; i < 2; i++)
+		EXPECT_EQ(0, np_wait_sleeps(&syncs[i].id));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	pthread_join(thread, &result);
 	EXPECT_EQ(NULL, result);

@@ -18,6 +18,7 @@
 #include "kselftest_harness.h"
 
 #define MAX_RETRIES	5
+#define TRIES		30	/* until a time is not too long */
 #define RETRIES_PARAMETER	"/sys/module/nvme_peer/parameters/max_retries"
 
 /* Delays of retries in Identify Controller, in 100 ms; CRD of a status names one. */
@@ -130,9 +131,9 @@ static int64_t time_with_delay(struct __test_metadata *_metadata, FIXTURE_DATA(b
 
 /*
  * A retry waits as long as the controller asks for, which it does only of hosts that say
- * that they do (ACRE).  On a busy machine some take longer: one of five does not.
+ * that they do (ACRE).  On a busy machine most may take longer, with another delay all of them do.
  */
-TEST_F(bad_statuses, retries_wait_if_asked)
+TEST_F_TIMEOUT(bad_statuses, retries_wait_if_asked, 120)
 {
 	int tries, i;
 
@@ -144,10 +145,10 @@ TEST_F(bad_statuses, retries_wait_if_asked)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(HOST_ACRE, np_bad_get(&self->bad, BADCTRL_BEHAVIOR));
 	for (i = 0; i <= 3; i++) {
-		for (tries = 0; tries < 5; tries++)
+		for (tries = 0; tries < TRIES; tries++)
 			if (time_with_delay(_metadata, self, i) < 300 * (i + 1))
 				break;
-		EXPECT_LT(tries, 5);
+		EXPECT_LT(tries, TRIES);
 	}
 }
 
@@ -291,14 +292,15 @@ TEST_F(bad_statuses, resets_are_counted)
 	EXPECT_EQ(0, count_of(&self->bad, false, "diag/reset_count"));
 }
 
-/* The log has a line for a failed passthrough command of @node with @opcode. */
-static bool log_has_error(int log, struct np_bad *bad, const char *node, unsigned int opcode)
+/* The log has a line for a failed passthrough command of @node with @opcode, as @expected. */
+static bool log_has_error(int log, struct np_bad *bad, const char *node, unsigned int opcode,
+			  bool expected)
 {
 	char text[128];
 
 	snprintf(text, sizeof(text), "nvmep%d%s: %s(%#x), Internal Error (sct 0x0 / sc 0x6) "
 		 "DNR cdw10=", bad->ctrl.instance, node, *node ? "Read" : "Identify", opcode);
-	return !np_log_wait(log, text, 100);
+	return !np_log_wait(log, text, expected ? NP_TIMEOUT_MS : 100);
 }
 
 static bool is_switched(struct np_bad *bad, bool disk, const char *state)
@@ -338,7 +340,7 @@ TEST_F(bad_statuses, passthrough_errors_logged_if_enabled)
 		EXPECT_EQ(NVME_STATUS_DNR | NVME_SC_INTERNAL, np_bad_identify_ctrl(&self->bad, 0));
 		for (disk = 0; disk <= 1; disk++)
 			EXPECT_EQ(on >> disk & 1, log_has_error(logs[disk], &self->bad, nodes[disk],
-								opcodes[disk]));
+								opcodes[disk], on >> disk & 1));
 	}
 	/* Each command was sent twice with the attribute on and twice with it off. */
 	EXPECT_EQ(2, ERRORS(&self->bad));
@@ -389,7 +391,7 @@ TEST_F(bad_statuses, retries_are_not_logged)
 	EXPECT_EQ(0, outcome(&self->bad, self->bytes, NVME_SC_INTERNAL, MAX_RETRIES));
 	EXPECT_EQ(-ETIMEDOUT, np_log_wait(log, "Read(0x2)", 200));
 	EXPECT_EQ(-EIO, outcome(&self->bad, self->bytes, NVME_STATUS_DNR | NVME_SC_INTERNAL, 1));
-	EXPECT_EQ(0, np_log_wait(log, "Read(0x2)", 200));
+	EXPECT_EQ(0, np_log_wait(log, "Read(0x2)", NP_TIMEOUT_MS));
 	close(log);
 }
 

@@ -130,30 +130,32 @@ static unsigned int lost_interrupts(struct np_bad *bad)
 	return sum;
 }
 
-/* The counter is updated after the completion. */
-static int wait_lost_interrupts(struct np_bad *bad, unsigned int count)
+/* How many a read loses whose completion is quiet. The counter is updated after the completion. */
+static unsigned int lose_interrupt(struct __test_metadata *_metadata, FIXTURE_DATA(bad_timeouts) *self)
 {
+	unsigned int before = lost_interrupts(&self->bad), lost;
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
-	while (lost_interrupts(bad) != count) {
-		if (np_now_ms() > end)
-			return -ETIMEDOUT;
+	EXPECT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_QUIET, 0, 1));
+	EXPECT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, 4 * NP_SHORT_MS));
+	while (!(lost = lost_interrupts(&self->bad) - before) && np_now_ms() < end)
 		np_sleep_ms(10);
-	}
-	return 0;
+	return lost;
 }
 
 /*
- * The completion must be found when the timeout expires, also if badctrl's process was
- * delayed.
+ * The completion must be found when the timeout expires. A CPU that stands still for as long makes the
+ * driver find another one, and a badctrl that does makes it abort: then it is repeated.
  */
 TEST_F(bad_timeouts, lost_interrupt_is_detected)
 {
-	EXPECT_EQ(0, lost_interrupts(&self->bad));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_QUIET, 0, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
-	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, 4 * NP_SHORT_MS));
-	EXPECT_EQ(0, wait_lost_interrupts(&self->bad, 1));
+	unsigned int lost, tries = 0;
+
+	do {
+		lost = lose_interrupt(_metadata, self);
+	} while ((lost > 1 || np_bad_hits(&self->bad, 1)) && ++tries < 3);
+	EXPECT_EQ(1, lost);
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
 	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
@@ -293,7 +295,6 @@ TEST_F(bad_timeouts, user_command_refused_during_start)
 {
 	pthread_t thread;
 
-	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
@@ -473,7 +474,6 @@ TEST_F(bad_timeouts, shutdown_waits_for_no_vanished_controller)
 {
 	np_qp_close(&self->qp);
 	self->qp.fd = -1;
-	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_GONE));
 	EXPECT_EQ(0, np_bad_shut_down(&self->bad));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
@@ -505,9 +505,9 @@ TEST_F_TIMEOUT(bad_timeouts, shutdown_has_one_deadline, 90)
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, NAMESPACES));
 	start = np_now_ms();
 	EXPECT_EQ(0, np_bad_shut_down(&self->bad));
-	/* Shutdown does wait, and the steps after it take some time too. */
+	/* Shutdown does wait, and the steps after it take some time too; one after another, 20 s. */
 	EXPECT_LE(4900, np_now_ms() - start);
-	EXPECT_GT(10000, np_now_ms() - start);
+	EXPECT_GT(18000, np_now_ms() - start);
 	for (i = 0; i < NAMESPACES; i++) {
 		pthread_join(threads[i], NULL);
 		close(last[i].generic);
@@ -576,19 +576,20 @@ static int ask_patiently_without_capabilities(struct np_bad *bad)
 /* Otherwise an unprivileged user could hold up Format, scans and unbind. */
 TEST_F(bad_timeouts, unprivileged_timeout_is_not_longer)
 {
-	int64_t start = np_now_ms();
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int status;
 	pid_t child;
 
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_let_expire(&self->bad, 0));
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(ask_patiently_without_capabilities(&self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
-	while (np_bad_get(&self->bad, BADCTRL_HELD) && np_now_ms() - start < 10000)
+	while (np_bad_get(&self->bad, BADCTRL_HELD) && np_now_ms() < end)
 		np_sleep_ms(50);
-	EXPECT_GT(10000, np_now_ms() - start);
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_HELD));
 	np_bad_set(&self->bad, BADCTRL_RELEASE, 1);
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, WEXITSTATUS(status));
@@ -609,7 +610,6 @@ TEST_F(bad_timeouts, unprivileged_timeout_is_ignored)
 	int status;
 	pid_t child;
 
-	ASSERT_EQ(0, np_bad_long_admin_timeout());
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	child = fork();
 	ASSERT_LE(0, child);

@@ -233,7 +233,7 @@ TEST_F(buffer_io, shares_buffer_with_peer)
 
 /* --- mappings and allocations ---------------------------------------------- */
 
-#define INSTANCE	"/sys/kernel/debug/tracing/instances/buffer_io"
+#define INSTANCE	NP_TRACE "instances/buffer_io"
 #define COUNTED		64U
 
 static int set_event(const char *event, const char *file, const char *text)

@@ -279,7 +279,7 @@ TEST_F_TIMEOUT(lost, surprise_removal_ends_reset, 120)
 	if (np_bad_open(&bad) == -ENOENT)
 		SKIP(return, "no badctrl in this guest");
 	ASSERT_EQ(0, find_slot(&self->slot, bad.address));
-	ASSERT_EQ(0, np_write_file(ADMIN_TIMEOUT, "5"));
+	ASSERT_EQ(0, np_write_file(ADMIN_TIMEOUT, "10"));
 	ASSERT_EQ(0, np_bad_bind(&bad, 1));
 	close(bad.disk);
 	close(bad.generic);

@@ -235,7 +235,9 @@ TEST_F(events, peer_request_reports_ready)
 	ASSERT_EQ(0, np_store(&request->quiesce, 1));
 	/* By one call that sleeps. */
 	EXPECT_EQ(EVENT, polled(pair.fd, NP_TIMEOUT_MS));
-	np_sleep_ms(200);
+	/* With the lock under which both events are added. */
+	ASSERT_EQ(0, np_qp_info(pair.fd, &info));
+	EXPECT_EQ(1, info.losses);
 	/* Another scan in the same generation is no news. */
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESCAN, NULL));
 	EXPECT_EQ(2 * sizeof(event[0]), take(pair.fd, event, sizeof(event)));
@@ -246,8 +248,6 @@ TEST_F(events, peer_request_reports_ready)
 	EXPECT_EQ(NVME_PEER_EVENT_READY, event[1].type);
 	EXPECT_EQ(NVME_PEER_QP_QUIESCED, event[1].state);
 	EXPECT_EQ(self->qp.generation, event[1].generation);
-	ASSERT_EQ(0, np_qp_info(pair.fd, &info));
-	EXPECT_EQ(1, info.losses);
 	EXPECT_EQ(0, np_qp_rearm_loss(&pair, 1));
 	np_export_close(&page);
 }
@@ -401,12 +401,14 @@ struct reader {
 	void *into;	/* NULL for @event */
 	struct nvme_peer_event event;
 	ssize_t ret;
+	atomic_int tid;
 };
 
 static void *read_one(void *argument)
 {
 	struct reader *reader = argument;
 
+	atomic_store(&reader->tid, gettid());
 	reader->ret = take(reader->fd, reader->into ?: &reader->event, sizeof(reader->event));
 	return NULL;
 }
@@ -436,6 +438,12 @@ TEST_F(events, blocking_readers_wake)
 	EXPECT_EQ(1, got);
 }
 
+/* Loses all queue pairs; returns when @witness, the newest one, may be re-armed: the others may, too. */
+static int reset_until_ready(const struct np_ctrl *ctrl, const struct np_qp *witness)
+{
+	return np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL) ?: np_qp_wait_ready(witness);
+}
+
 /*
  * While one reader copies an event, one that may not wait is refused although there is
  * another event. A new edge follows, for which it waits.
@@ -444,9 +452,10 @@ TEST_F(events, refused_reader_is_woken)
 {
 	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
 	struct nvme_peer_event event;
-	struct nvme_peer_info now;
 	struct reader reader = { .fd = self->qp.qp_fd };
 	struct pollfd copying = { .events = POLLIN };
+	struct nvme_peer_qp_create create;
+	struct np_qp witness;
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 
 	reader.into = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -456,9 +465,10 @@ TEST_F(events, refused_reader_is_woken)
 	if (copying.fd == -ENOSYS)
 		SKIP(return, "a kernel without userfaultfd");
 	ASSERT_LE(0, copying.fd);
-	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &now, NP_TIMEOUT_MS));
-	np_sleep_ms(500);
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	witness.fd = create.qp_fd;
+	ASSERT_EQ(0, reset_until_ready(&self->ctrl, &witness));
+	close(witness.fd);
 	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));
 	ASSERT_EQ(1, poll(&copying, 1, NP_TIMEOUT_MS));
 	EXPECT_EQ(-EAGAIN, take(reader.fd, &event, sizeof(event)));
@@ -468,7 +478,7 @@ TEST_F(events, refused_reader_is_woken)
 	close(copying.fd);
 	pthread_join(reader.thread, NULL);
 	EXPECT_EQ(sizeof(event), reader.ret);
-	EXPECT_EQ(1, epoll_wait(epoll, &edge, 1, 5000));
+	EXPECT_EQ(1, epoll_wait(epoll, &edge, 1, NP_TIMEOUT_MS));
 	EXPECT_EQ(sizeof(event), take(reader.fd, &event, sizeof(event)));
 	EXPECT_EQ(NVME_PEER_EVENT_READY, event.type);
 	close(epoll);
@@ -529,17 +539,13 @@ TEST_F(events, rearm_wakes_readers)
 {
 	struct reader reader = { .fd = self->qp.qp_fd };
 	struct np_qp pair = { .fd = self->qp.qp_fd };
-	/* No longer than the two events of the loss. */
-	struct nvme_peer_event event[2];
 	struct timespec end;
 
-	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-	EXPECT_EQ(EVENT, wait_for(pair.fd, EVENT));
-	np_sleep_ms(500);
-	ASSERT_EQ(2 * sizeof(event[0]), take(pair.fd, event, sizeof(event)));
 	ASSERT_EQ(0, fcntl(pair.fd, F_SETFL, 0));
+	/* Reads the events of the loss. */
+	ASSERT_EQ(0, reset_until_ready(&self->ctrl, &pair));
 	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));
-	np_sleep_ms(200);
+	ASSERT_EQ(0, np_wait_sleeps(&reader.tid));
 	ASSERT_EQ(0, np_qp_rearm(&pair, NP_TIMEOUT_MS));
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += 10;

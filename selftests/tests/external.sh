@@ -21,7 +21,7 @@ mountpoint -q "$tracing" || mount -t tracefs tracefs "$tracing"
 # Fail soon if a command cannot be mapped.
 patience=/sys/module/nvme_peer/parameters/admin_timeout
 before=$(<"$patience")
-echo 2 >"$patience"
+echo 10 >"$patience"
 
 leave() {
 	echo "$before" >"$patience"

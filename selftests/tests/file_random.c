@@ -826,7 +826,7 @@ static void check_all(uint64_t seed)
 		for (uint32_t peer = 0; peer < PEERS; peer++)
 			unpin_of(number, peer);
 	verify();
-	ktap_check(!umount(FOLDER), "the file system is not in use");
+	ktap_check(!np_unmount(FOLDER), "the file system is not in use");
 	ktap_check(!shell(file_system->check, disk), "the file system is consistent");
 	ktap_check(!mount(disk, FOLDER, file_system->name, 0, NULL), "mount again");
 	verify();

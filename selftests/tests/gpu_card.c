@@ -32,7 +32,8 @@
  */
 #define END_MS		20000U
 #define CAUSE_MS	20000
-#define REARM_MS	5000
+#define TRIES		1000	/* of 20 ms */
+#define REARM_MS	NP_TIMEOUT_MS
 #define ROUNDS_SECONDS	400
 #define CANARY		0xa5
 #define CANARY_BYTES	(16U << 20)
@@ -208,12 +209,12 @@ static int begin(struct np_gpu_qp *qp)
 	qp->io.depth = 4;
 	qp->io.commands = 0;
 	job = np_gpu_start(qp->gpu, SOFTGPU_RATE, threads(), &qp->io, sizeof(qp->io));
-	for (tries = 0; job > 0 && tries < 200 && result.reads < 100; tries++) {
+	for (tries = 0; job > 0 && tries < TRIES && result.reads < 100; tries++) {
 		np_sleep_ms(20);
 		if (np_gpu_progress(qp->gpu, job, &result))
 			return -EIO;
 	}
-	return tries < 200 ? job : -ETIMEDOUT;
+	return tries < TRIES ? job : -ETIMEDOUT;
 }
 
 /* The memory was revoked: its new owner's data must stay unchanged. */
@@ -480,7 +481,7 @@ static int alloc_around(int gpu, uint64_t where, struct softgpu_alloc *alloc)
 {
 	int tries;
 
-	for (tries = 0; tries < 100; tries++) {
+	for (tries = 0; tries < TRIES; tries++) {
 		if (np_gpu_alloc(gpu, CANARY_BYTES, 0, alloc))
 			return -ENOMEM;
 		if (where >= alloc->address && where - alloc->address < CANARY_BYTES)

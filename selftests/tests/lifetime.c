@@ -412,9 +412,9 @@ TEST_F(lifetime, queue_id_quarantined_while_any_thread_lives)
 		be_headless(self->ctrl.fd, leash[0]);
 	}
 	close(leash[0]);
-	for (i = 0; i < 500 && !is_zombie(child); i++)
+	for (i = 0; i < NP_TIMEOUT_MS / 10 && !is_zombie(child); i++)
 		np_sleep_ms(10);
-	EXPECT_GT(500, i);
+	EXPECT_GT(NP_TIMEOUT_MS / 10, i);
 	EXPECT_EQ(1, quarantined(&self->ctrl));
 	close(leash[1]);
 	EXPECT_EQ(child, waitpid(child, NULL, 0));

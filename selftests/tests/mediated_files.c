@@ -144,15 +144,13 @@ FIXTURE_SETUP(files)
 	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
 }
 
-#define TRACE	"/sys/kernel/tracing/"
-
 /* The probe of long_extents_take_few_calls. */
 static void remove_bmap(void)
 {
-	if (access(TRACE "events/kprobes/np_bmap", F_OK))
+	if (access(NP_TRACE "events/kprobes/np_bmap", F_OK))
 		return;
-	np_write_file(TRACE "events/kprobes/np_bmap/enable", "0");
-	np_write_file(TRACE "kprobe_events", "-:np_bmap");
+	np_write_file(NP_TRACE "events/kprobes/np_bmap/enable", "0");
+	np_write_file(NP_TRACE "kprobe_events", "-:np_bmap");
 }
 
 FIXTURE_TEARDOWN(files)
@@ -163,7 +161,7 @@ FIXTURE_TEARDOWN(files)
 	close(self->file);
 	if (self->other)
 		close(self->other);
-	EXPECT_EQ(0, run("umount %s", MOUNT));
+	EXPECT_EQ(0, np_unmount(MOUNT));
 	EXPECT_EQ(0, run(variant->check, self->disk));
 	EXPECT_EQ(0, np_partition_remove(self->whole));
 	close(self->whole);
@@ -199,6 +197,36 @@ static int pread_direct(void *bytes, uint32_t length, uint64_t offset)
 		ret = -EIO;
 	close(file);
 	return ret;
+}
+
+static int map_shared(int file, int protection)
+{
+	void *map = mmap(NULL, BYTES, protection, MAP_SHARED, file, 0);
+
+	if (map == MAP_FAILED)
+		return -1;
+	munmap(map, BYTES);
+	return 0;
+}
+
+/*
+ * The removal of the last window waits until its file is writable, for a second at most. A call that took
+ * long need not have waited for so long: the kernel's clock may have stood still.
+ */
+#define REMOVAL_MS	100
+
+/* Removes the last window of a file, and waits for what the call need not have waited for. */
+static int remove_last(const struct np_qp *qp, uint32_t window, int file)
+{
+	int64_t slow = np_now_ms() + REMOVAL_MS;
+	int ret = np_window_remove(qp, window);
+
+	if (ret || np_now_ms() < slow)
+		return ret;
+	slow += NP_TIMEOUT_MS;
+	while (map_shared(file, PROT_READ | PROT_WRITE) && np_now_ms() < slow)
+		np_sleep_ms(10);
+	return 0;
 }
 
 /* --- data ----------------------------------------------------------------- */
@@ -514,16 +542,6 @@ static bool exchange(const FIXTURE_VARIANT(files) *variant, int file, int donor)
 	return !ioctl(file, EXT4_IOC_MOVE_EXT, &move);
 }
 
-static int map_shared(int file, int protection)
-{
-	void *map = mmap(NULL, BYTES, protection, MAP_SHARED, file, 0);
-
-	if (map == MAP_FAILED)
-		return -1;
-	munmap(map, BYTES);
-	return 0;
-}
-
 TEST_F(files, changes_of_the_blocks_are_refused)
 {
 	int donor, mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
@@ -543,7 +561,7 @@ TEST_F(files, changes_of_the_blocks_are_refused)
 	EXPECT_NE(0, ioctl(self->file, FICLONE, donor));
 	EXPECT_NE(0, ioctl(donor, FICLONE, self->file));
 	EXPECT_EQ(0, read_piece(self));
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	EXPECT_TRUE(exchange(variant, self->file, donor));
 	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
 	EXPECT_EQ(0, map_shared(self->file, PROT_READ | PROT_WRITE));
@@ -558,7 +576,7 @@ TEST_F(files, shared_blocks_are_refused)
 	if (!is_xfs(variant))
 		SKIP(return, "ext4 shares no blocks");
 	self->other = open(OTHER, O_RDWR | O_CREAT, 0600);
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	ASSERT_EQ(0, ioctl(self->other, FICLONE, self->file));
 	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, self->file, 0, 0, NULL));
 	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, self->other, 0, 0, NULL));
@@ -574,11 +592,11 @@ static int module_users(void)
 
 TEST_F(files, last_window_releases_the_file)
 {
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int users = module_users();
 	struct stat before, after;
 	uint32_t first, second, round;
 	struct np_qp other;
+	int64_t end;
 
 	ASSERT_EQ(0, fstat(self->file, &before));
 	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
@@ -591,16 +609,17 @@ TEST_F(files, last_window_releases_the_file)
 	ASSERT_EQ(0, np_window_remove(&other, first));
 	EXPECT_EQ(ETXTBSY, error_of(pwrite(self->file, "x", 1, 0)));
 	EXPECT_EQ(EPERM, error_of(map_shared(self->file, PROT_READ)));
-	ASSERT_EQ(0, np_window_remove(&other, second));
+	ASSERT_EQ(0, remove_last(&other, second, self->file));
 	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
 	for (round = 0; round < 100; round++) {
 		ASSERT_EQ(0, np_window_add(&other, self->file, 0, 0, &first));
-		ASSERT_EQ(0, np_window_remove(&other, first));
+		ASSERT_EQ(0, remove_last(&other, first, self->file));
 		ASSERT_EQ(1, pwrite(self->file, "x", 1, 0)) TH_LOG("%u", round);
 	}
 	np_qp_close(&other);
 	/* Those that have gone do not keep the module, but the last one may do so for a moment. */
 	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
+	end = np_now_ms() + NP_TIMEOUT_MS;
 	while (module_users() > users && np_now_ms() < end)
 		np_sleep_ms(1);
 	EXPECT_GE(users, module_users());
@@ -617,7 +636,7 @@ TEST_F(files, time_stamps_are_set_at_the_end)
 	ASSERT_EQ(0, set_flags(variant, DATA, FS_IMMUTABLE_FL));
 	EXPECT_EQ(READ_ONLY, write_piece(self));
 	ASSERT_EQ(0, set_flags(variant, DATA, 0));
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	ASSERT_EQ(0, fstat(self->file, &after));
 	EXPECT_EQ(0, memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)));
 	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
@@ -626,7 +645,7 @@ TEST_F(files, time_stamps_are_set_at_the_end)
 	ASSERT_EQ(0, write_piece(self));
 	ASSERT_EQ(0, fstat(self->file, &during));
 	EXPECT_EQ(0, memcmp(&before.st_mtim, &during.st_mtim, sizeof(before.st_mtim)));
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	ASSERT_EQ(0, fstat(self->file, &after));
 	EXPECT_NE(0, memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)));
 }
@@ -703,7 +722,7 @@ TEST_F(files, readers_do_not_keep_the_file)
 
 	ASSERT_EQ(0, others_start(threads, read_always));
 	EXPECT_EQ(0, write_piece(self));
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	EXPECT_EQ(1, pwrite(self->file, "x", 1, 0));
 	EXPECT_EQ(0, others_end(threads));
 }
@@ -861,7 +880,7 @@ TEST_F(files, file_may_grow)
 
 TEST_F(files, size_need_not_be_one_of_pages)
 {
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	ASSERT_EQ(0, ftruncate(self->file, LENGTH - 1));
 	ASSERT_EQ(0, np_window_add(&self->qp, self->file, 0, 0, &self->window));
 	EXPECT_EQ(status_of_tail(variant), write_piece(self));
@@ -879,11 +898,15 @@ TEST_F(files, journal_of_data_ends_the_window)
 	EXPECT_EQ(INVALID_NS, read_piece(self));
 }
 
+/* The thread of the call that is to wait in the kernel. */
+static atomic_int changer;
+
 static void *punch(void *argument)
 {
 	const int *file = argument;
 	int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
+	atomic_store(&changer, gettid());
 	return (void *)(long)(fallocate(*file, mode, BYTES, BYTES) ? -errno : 0);
 }
 
@@ -891,6 +914,7 @@ static void *collapse(void *argument)
 {
 	const int *file = argument;
 
+	atomic_store(&changer, gettid());
 	return (void *)(long)(fallocate(*file, FALLOC_FL_COLLAPSE_RANGE, BYTES, BYTES) ? -errno : 0);
 }
 
@@ -948,13 +972,14 @@ static int add_before_late_change(FIXTURE_DATA(files) *self, void *(*change)(voi
 	pthread_attr_t attributes;
 	pthread_t thread, hog;
 	void *changed;
-	int ret;
+	int ret, waits;
 
+	atomic_store(&changer, 0);
 	if (let_realtime_starve_others(true) || freeze(FIFREEZE) ||
 	    on_second_cpu(&attributes, SCHED_OTHER) ||
 	    pthread_create(&thread, &attributes, change, &self->file))
 		return -EIO;
-	np_sleep_ms(500);
+	waits = np_wait_sleeps(&changer);
 	if (on_second_cpu(&attributes, SCHED_FIFO) ||
 	    pthread_create(&hog, &attributes, occupy, &leave) || freeze(FITHAW))
 		return -EIO;
@@ -965,7 +990,7 @@ static int add_before_late_change(FIXTURE_DATA(files) *self, void *(*change)(voi
 	atomic_store(&leave, true);
 	pthread_join(hog, NULL);
 	pthread_join(thread, &changed);
-	return let_realtime_starve_others(false) ?: ret ?: (int)(long)changed;
+	return let_realtime_starve_others(false) ?: waits ?: ret ?: (int)(long)changed;
 }
 
 TEST_F(files, fallocate_that_began_before_ends_the_window)
@@ -975,7 +1000,7 @@ TEST_F(files, fallocate_that_began_before_ends_the_window)
 	uint32_t i;
 
 	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+		ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 		ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
 		/* XFS refuses to make the file shorter when it has moved its blocks. */
 		ASSERT_EQ(i && is_xfs(variant) ? -ETXTBSY : 0,
@@ -1102,7 +1127,15 @@ TEST_F(files, locked_file_delays_its_caller_only)
 
 static void *change_mode(void *argument)
 {
+	atomic_store(&changer, gettid());
 	return (void *)(long)chmod(argument, 0640);
+}
+
+/* It waits for the lock of the inode. */
+static int change_mode_start(pthread_t *thread)
+{
+	atomic_store(&changer, 0);
+	return pthread_create(thread, NULL, change_mode, OTHER) ?: np_wait_sleeps(&changer);
 }
 
 /* Two queue pairs of one user, as those of a broker. */
@@ -1119,8 +1152,7 @@ TEST_F(files, locked_file_delays_its_queue_pair_only)
 	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_window_add(&other, self->other, 0, 0, &window));
 	ASSERT_EQ(0, locker_start(&locker, read_page)) TH_LOG("%d", errno);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mode, OTHER));
-	np_sleep_ms(300);
+	ASSERT_EQ(0, change_mode_start(&thread));
 	command = np_window_command(NVMEPEER_OP_WRITE_ZEROES, window, 0, PIECE, 0, 0);
 	np_qp_put(&other, &command);
 	ASSERT_EQ(0, np_qp_ring_doorbell(&other));
@@ -1222,8 +1254,7 @@ TEST_F(files, locked_file_is_released_later)
 	self->other = open(OTHER, O_RDWR);
 	ASSERT_EQ(0, np_window_add(&self->qp, self->other, 0, 0, &window));
 	ASSERT_EQ(0, locker_start(&locker, read_page)) TH_LOG("%d", errno);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mode, OTHER));
-	np_sleep_ms(300);
+	ASSERT_EQ(0, change_mode_start(&thread));
 	began = np_now_ms();
 	ASSERT_EQ(0, np_window_remove(&self->qp, window));
 	EXPECT_GT(began + NP_TIMEOUT_MS / 2, np_now_ms());
@@ -1296,7 +1327,7 @@ TEST_F(files, many_extents)
 	struct nvme_peer_extents extents = { 0 };
 	const uint32_t many = 130;
 
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	ASSERT_EQ(0, np_make_scattered(DATA, many));
 	ASSERT_EQ(0, get_extents(self, &extents));
 	EXPECT_EQ(many, extents.count);
@@ -1358,16 +1389,10 @@ TEST_F(files, adjacent_blocks_are_one_extent)
 /* Calls of bmap() since the last call of this function, without those of the journal. */
 static uint32_t count_bmap(void)
 {
-	FILE *trace = fopen(TRACE "trace", "re");
-	uint32_t calls = 0;
-	char line[256];
+	const char *const texts[] = { " np_bmap: ", "!jbd2", NULL };
+	int calls = np_count_trace(texts);
 
-	if (!trace)
-		return 0;
-	while (fgets(line, sizeof(line), trace))
-		calls += strstr(line, " np_bmap: ") && !strstr(line, "jbd2");
-	fclose(trace);
-	return np_clear_trace(TRACE "trace") ? 0 : calls;
+	return np_clear_trace() || calls < 0 ? 0 : (uint32_t)calls;
 }
 
 /* The steps from block to block double: a file of few extents takes few calls of the file system. */
@@ -1375,8 +1400,7 @@ TEST_F(files, long_extents_take_few_calls)
 {
 	uint32_t id, most, calls;
 
-	mount("tracefs", TRACE, "tracefs", 0, NULL);
-	if (np_write_file(TRACE "kprobe_events", "p:np_bmap bmap"))
+	if (np_write_file(NP_TRACE "kprobe_events", "p:np_bmap bmap"))
 		SKIP(return, "no kprobe of bmap() in this kernel");
 	ASSERT_EQ(0, np_make_file(OTHER, LONG_BLOCKS * BYTES));
 	self->other = open(OTHER, O_RDWR);
@@ -1384,7 +1408,7 @@ TEST_F(files, long_extents_take_few_calls)
 	/* Twice the binary logarithm of an extent, and a few. */
 	most = 24 * np_count_extents(self->other);
 	ASSERT_GT(LONG_BLOCKS / 8, most);
-	ASSERT_EQ(0, np_write_file(TRACE "events/kprobes/np_bmap/enable", "1"));
+	ASSERT_EQ(0, np_write_file(NP_TRACE "events/kprobes/np_bmap/enable", "1"));
 	count_bmap();
 	ASSERT_EQ(0, np_window_add(&self->qp, self->other, 0, 0, &id));
 	calls = count_bmap();
@@ -1416,7 +1440,7 @@ TEST_F(files, extents_pin_the_file)
 
 	struct stat before, after;
 
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	ASSERT_EQ(0, fstat(self->file, &before));
 	np_sleep_ms(50);
 	ASSERT_EQ(0, get_extents(self, &extents));
@@ -1439,7 +1463,7 @@ TEST_F(files, each_window_removes_privileges)
 	struct nvme_peer_extents extents = { 0 };
 	struct stat after;
 
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	ASSERT_EQ(0, fchown(self->file, 1000, 1000));
 	ASSERT_EQ(0, fchmod(self->file, 04755));
 	ASSERT_EQ(0, change_capability(CAP_FSETID, false));
@@ -1466,7 +1490,7 @@ TEST_F(files, extents_of_bad_requests)
 	struct nvme_peer_extents bad = good;
 	int file = self->file;
 
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	bad.flags = 1;
 	EXPECT_EQ(-EINVAL, get_extents(self, &bad));
 	bad = good;
@@ -1503,7 +1527,7 @@ TEST_F(files, extents_that_cannot_be_returned)
 	struct rlimit limit, none;
 
 	ASSERT_NE(MAP_FAILED, extents);
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	*extents = (struct nvme_peer_extents){ .size = sizeof(*extents), .fd = self->file };
 	ASSERT_EQ(0, mprotect(extents, NP_PAGE, PROT_READ));
 	EXPECT_EQ(-EFAULT, np_ioctl(self->ctrl.fd, NVME_PEER_EXTENTS, extents));
@@ -1525,7 +1549,7 @@ TEST_F(files, extents_by_descriptor_0)
 	struct nvme_peer_extents extents = { 0 };
 	int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	close(STDIN_FILENO);
 	EXPECT_EQ(0, get_extents(self, &extents));
 	EXPECT_EQ(STDIN_FILENO, extents.pin_fd);
@@ -1547,7 +1571,7 @@ TEST_F(files, extents_that_changed_are_stale)
 	uint32_t i;
 
 	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+		ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 		ASSERT_EQ(0, np_make_scattered(DATA, PIECES));
 		extents = (struct nvme_peer_extents){ 0 };
 		self->extents = &extents;
@@ -1570,7 +1594,7 @@ TEST_F(files, stale_extents_stay_stale)
 
 	if (is_xfs(variant))
 		SKIP(return, "XFS does not write data to its log");
-	ASSERT_EQ(0, np_window_remove(&self->qp, self->window));
+	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	ASSERT_EQ(0, get_extents(self, &extents));
 	ASSERT_EQ(0, set_flags(variant, DATA, FS_JOURNAL_DATA_FL));
 	EXPECT_EQ(ESTALE, error_of((int)pread(extents.pin_fd, &extent, sizeof(extent), 0)));

@@ -12,26 +12,33 @@
 #include <unistd.h>
 
 #define PARAMETERS	"/sys/module/nvme_peer/parameters/"
-#define SENSORS_MS	500
 
 /* --- words ---------------------------------------------------------------- */
 
+/* Of the address of a word until its access: np_bad_let_expire() has a thread. */
+static pthread_mutex_t window = PTHREAD_MUTEX_INITIALIZER;
+
 int np_bad_set(struct np_bad *bad, uint32_t word, uint32_t value)
 {
-	if (pwrite(bad->config, &word, sizeof(word), BADCTRL_CONFIG_ADDRESS) != sizeof(word) ||
-	    pwrite(bad->config, &value, sizeof(value), BADCTRL_CONFIG_DATA) != sizeof(value))
-		return -EIO;
-	return 0;
+	bool set;
+
+	pthread_mutex_lock(&window);
+	set = pwrite(bad->config, &word, sizeof(word), BADCTRL_CONFIG_ADDRESS) == sizeof(word) &&
+	      pwrite(bad->config, &value, sizeof(value), BADCTRL_CONFIG_DATA) == sizeof(value);
+	pthread_mutex_unlock(&window);
+	return set ? 0 : -EIO;
 }
 
 uint32_t np_bad_get(struct np_bad *bad, uint32_t word)
 {
 	uint32_t value;
+	bool got;
 
-	if (pwrite(bad->config, &word, sizeof(word), BADCTRL_CONFIG_ADDRESS) != sizeof(word) ||
-	    pread(bad->config, &value, sizeof(value), BADCTRL_CONFIG_DATA) != sizeof(value))
-		return 0xdeadbeef;
-	return value;
+	pthread_mutex_lock(&window);
+	got = pwrite(bad->config, &word, sizeof(word), BADCTRL_CONFIG_ADDRESS) == sizeof(word) &&
+	      pread(bad->config, &value, sizeof(value), BADCTRL_CONFIG_DATA) == sizeof(value);
+	pthread_mutex_unlock(&window);
+	return got ? value : 0xdeadbeef;
 }
 
 int np_bad_identify(struct np_bad *bad, unsigned int cns, uint32_t offset, uint8_t value)
@@ -170,6 +177,33 @@ int np_bad_long_admin_timeout(void)
 	return set_admin_timeout("60");
 }
 
+int np_bad_long_io_timeout(const struct np_bad *bad)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/io_timeout", bad->ctrl.instance);
+	return np_write_file(path, "60000");
+}
+
+static void *wait_expiring(void *argument)
+{
+	struct np_bad *bad = argument;
+
+	np_bad_wait_hits(bad, bad->expiring, 1);
+	np_bad_long_admin_timeout();
+	return NULL;
+}
+
+int np_bad_let_expire(struct np_bad *bad, unsigned int rule)
+{
+	int ret = np_bad_short_admin_timeout();
+
+	bad->expiring = rule;
+	ret = ret ?: -pthread_create(&bad->patience, NULL, wait_expiring, bad);
+	bad->expires = !ret;
+	return ret;
+}
+
 int np_bad_open(struct np_bad *bad)
 {
 	char path[128];
@@ -197,6 +231,8 @@ int np_bad_close(struct np_bad *bad)
 	int works = np_works_anywhere(), ret = np_bad_unbind(bad);
 	uint32_t faults = np_bad_get(bad, BADCTRL_FAULTS);
 
+	if (bad->expires)
+		pthread_join(bad->patience, NULL);
 	ret = works ?: ret ?: np_module_objects_wait(bad->before, NP_TIMEOUT_MS) ?: np_bad_check_good(bad);
 	/* badctrl counts accesses to memory that was unmapped too early. */
 	if (faults)
@@ -235,12 +271,12 @@ static int open_namespace(struct np_bad *bad)
 }
 
 /*
- * The last command of the first scan reads the temperatures: rules of a test must not meet it. A
- * controller that refuses it has no sensors, so this does not wait long.
+ * The last command of the first scan reads the temperatures: rules of a test must not meet it. The log
+ * from before the scan tells whether the controller has refused it.
  */
-static void wait_sensors(struct np_bad *bad)
+static void wait_sensors(struct np_bad *bad, int log)
 {
-	int64_t end = np_now_ms() + SENSORS_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	char pattern[128];
 	glob_t found;
 
@@ -249,19 +285,24 @@ static void wait_sensors(struct np_bad *bad)
 	snprintf(pattern, sizeof(pattern), "/sys/class/nvme-peer/nvmep%d/hwmon*",
 		 bad->ctrl.instance);
 	while (glob(pattern, 0, NULL, &found) && np_now_ms() < end)
-		np_sleep_ms(5);
+		if (!np_log_wait(log, "no temperature sensors", 0))
+			break;
 	globfree(&found);
+	if (np_now_ms() - end + NP_TIMEOUT_MS > 400) fprintf(stderr, "SENSORS %d ms %s\n", (int)(np_now_ms() - end + NP_TIMEOUT_MS), program_invocation_short_name);
 }
 
 int np_bad_bind(struct np_bad *bad, unsigned int namespaces)
 {
-	int ret = np_bind(bad->address) ?: np_ctrl_open(&bad->ctrl, "bad") ?:
-		  np_bad_wait_namespaces(bad, namespaces);
+	int log = np_log_open(), ret;
 
-	if (ret)
-		return ret;
-	wait_sensors(bad);
-	return namespaces ? open_namespace(bad) : 0;
+	if (log < 0)
+		return log;
+	ret = np_bind(bad->address) ?: np_ctrl_open(&bad->ctrl, "bad") ?:
+	      np_bad_wait_namespaces(bad, namespaces);
+	if (!ret)
+		wait_sensors(bad, log);
+	close(log);
+	return ret ?: namespaces ? open_namespace(bad) : 0;
 }
 
 static void close_file(int *fd)

@@ -31,6 +31,9 @@
  * @generic: generic node of the same namespace
  * @good: the other controller
  * @before: the module's objects before badctrl was bound
+ * @expiring: rule of np_bad_let_expire()
+ * @expires: np_bad_let_expire() was called
+ * @patience: thread that ends the short timeout then
  */
 struct np_bad {
 	char address[16];
@@ -40,6 +43,9 @@ struct np_bad {
 	int generic;
 	struct np_ctrl good;
 	char before[NP_OBJECTS];
+	unsigned int expiring;
+	bool expires;
+	pthread_t patience;
 };
 
 /* Clears all injected faults. */
@@ -56,6 +62,16 @@ int np_bad_short_io_timeout(void);
 int np_bad_short_admin_timeout(void);
 /* Back to 60 s, in which none expires, however slow the machine is. */
 int np_bad_long_admin_timeout(void);
+/*
+ * So also for new commands of namespace 1, whatever sends them and whatever timeout their mediated queue
+ * pair has, until it is unbound.
+ */
+int np_bad_long_io_timeout(const struct np_bad *bad);
+/*
+ * The timeout of admin commands is 2 s until one hits @rule, which was set before and which makes that one
+ * expire. Those after it, as of a reset, do not expire however late badctrl answers. Once a test.
+ */
+int np_bad_let_expire(struct np_bad *bad, unsigned int rule);
 /* When these have expired: the block layer checks once a second, and one more for a busy machine. */
 #define NP_BAD_EXPIRED_MS	4000
 /*

@@ -95,11 +95,37 @@ int np_write_file(const char *path, const char *text)
 	return ret;
 }
 
-int np_clear_trace(const char *path)
+int np_clear_trace(void)
 {
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	int fd = open(NP_TRACE "trace", O_WRONLY | O_TRUNC | O_CLOEXEC);
 
 	return fd < 0 || close(fd) ? -errno : 0;
+}
+
+static bool matches(const char *line, const char *const *texts)
+{
+	bool without;
+
+	for (; *texts; texts++) {
+		without = **texts == '!';
+		if (!strstr(line, *texts + without) != without)
+			return false;
+	}
+	return true;
+}
+
+int np_count_trace(const char *const *texts)
+{
+	FILE *trace = fopen(NP_TRACE "trace", "re");
+	char line[512];
+	int found = 0;
+
+	if (!trace)
+		return -errno;
+	while (fgets(line, sizeof(line), trace))
+		found += matches(line, texts);
+	fclose(trace);
+	return found;
 }
 
 int np_read_file(const char *path, char *text, size_t size)
@@ -981,14 +1007,24 @@ int np_stall(const struct nvmep_test_stall *stall)
 	return ret;
 }
 
-int np_wait_stalled(int test)
+static int wait_for_thread(int test, unsigned long call)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int ret;
 
-	while ((ret = np_ioctl(test, NVMEP_TEST_STALLED, NULL)) == -EAGAIN && np_now_ms() < end)
+	while ((ret = np_ioctl(test, call, NULL)) == -EAGAIN && np_now_ms() < end)
 		np_sleep_ms(1);
 	return ret;
+}
+
+int np_wait_stalled(int test)
+{
+	return wait_for_thread(test, NVMEP_TEST_STALLED);
+}
+
+int np_wait_held(int test)
+{
+	return wait_for_thread(test, NVMEP_TEST_HELD);
 }
 
 /* Its state follows its name, which is in parentheses. */
@@ -1013,6 +1049,15 @@ int np_wait_sleeps(const atomic_int *thread)
 		np_sleep_ms(20);
 	}
 	return looks < 3 ? -ETIMEDOUT : 0;
+}
+
+int np_join(pthread_t thread, void **result)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += NP_TIMEOUT_MS / 1000;
+	return pthread_timedjoin_np(thread, result, &end);
 }
 
 int np_pci_error(const char *address, uint32_t step)

@@ -51,8 +51,16 @@ struct np_ctrl {
 
 /* Files and functions. */
 int np_write_file(const char *path, const char *text);
-/* A trace is cleared as it is opened: a write of no bytes does not clear it. */
-int np_clear_trace(const char *path);
+
+/* The kernel's trace. It is cleared as it is opened: a write of no bytes does not clear it. */
+#define NP_TRACE	"/sys/kernel/tracing/"
+int np_clear_trace(void);
+/*
+ * Its lines that contain all of @texts, which NULL ends, or, of one that begins with '!', do not contain the
+ * rest; or -errno.
+ */
+int np_count_trace(const char *const *texts);
+
 int np_read_file(const char *path, char *text, size_t size);
 /* An attribute of a PCI function, for example "reset". */
 int np_pci_write(const char *address, const char *attribute, const char *text);
@@ -243,11 +251,15 @@ int np_buf_table(int ctrl_fd, uint32_t handle, uint64_t offset, uint64_t *addres
 int np_stall(const struct nvmep_test_stall *stall);
 /* Wait until a thread is stalled by NVMEP_TEST_STALL of the open file @test. */
 int np_wait_stalled(int test);
+/* Wait until a thread holds a lock by NVMEP_TEST_HOLD. */
+int np_wait_held(int test);
 /*
  * Waits until a thread of this process, which sets its ID, sleeps at three looks in a row: it waits in
  * the call that it makes next.
  */
 int np_wait_sleeps(const atomic_int *thread);
+/* pthread_join(), but ETIMEDOUT if the thread has not ended within NP_TIMEOUT_MS. */
+int np_join(pthread_t thread, void **result);
 /* Bind the calling thread to @cpu. */
 int np_run_on(int cpu);
 /*

@@ -69,7 +69,7 @@ FIXTURE_SETUP(passthru)
 
 FIXTURE_TEARDOWN(passthru)
 {
-	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, 2000));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	free(self->bytes);
 	free(self->back);
 	close(self->generic);
@@ -461,37 +461,30 @@ TEST_F(passthru, commands_are_counted_if_chosen)
 	EXPECT_EQ(reads[1], reads[2]);
 }
 
-#define TRACE	"/sys/kernel/tracing/"
-
 /* Trace events @name of the disk with the text @length. */
 static int count_events(const struct np_ctrl *ctrl, const char *name, const char *length)
 {
-	FILE *trace = fopen(TRACE "trace", "re");
-	char path[64], line[512], start[64];
+	char path[64], start[64];
+	const char *const texts[] = { start, length, NULL };
 	struct stat info;
-	int found = 0;
 
 	snprintf(path, sizeof(path), "/dev/nvmep%dn1", ctrl->instance);
-	if (!trace || stat(path, &info))
+	if (stat(path, &info))
 		return -errno;
 	snprintf(start, sizeof(start), "%s: %u,%u ", name, major(info.st_rdev),
 		 minor(info.st_rdev));
-	while (fgets(line, sizeof(line), trace))
-		found += strstr(line, start) && strstr(line, length);
-	fclose(trace);
-	return found;
+	return np_count_trace(texts);
 }
 
 /* blktrace reads the same events. No other reader of the disk reads seven blocks. */
 TEST_F(passthru, block_events_have_its_length)
 {
-	mount("tracefs", TRACE, "tracefs", 0, NULL);
-	if (access(TRACE "events/block", F_OK))
+	if (access(NP_TRACE "events/block", F_OK))
 		SKIP(return, "kernel without events of block devices");
-	ASSERT_EQ(0, np_clear_trace(TRACE "trace"));
-	ASSERT_EQ(0, np_write_file(TRACE "events/block/enable", "1"));
+	ASSERT_EQ(0, np_clear_trace());
+	ASSERT_EQ(0, np_write_file(NP_TRACE "events/block/enable", "1"));
 	EXPECT_EQ(0, read_by_ring(self->generic, self->back, 7 * NP_BLOCK));
-	EXPECT_EQ(0, np_write_file(TRACE "events/block/enable", "0"));
+	EXPECT_EQ(0, np_write_file(NP_TRACE "events/block/enable", "0"));
 	EXPECT_EQ(1, count_events(&self->ctrl, "block_rq_issue", " 3584 ()"));
 	EXPECT_EQ(1, count_events(&self->ctrl, "block_rq_complete", " + 7 "));
 }

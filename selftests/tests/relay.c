@@ -136,6 +136,15 @@ static const volatile struct nvme_peer_status *status_of(const struct np_qp *qp)
 	return qp->status.at;
 }
 
+static bool falls_asleep(const struct np_qp *qp)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	while (!status_of(qp)->poller_asleep && np_now_ms() < end)
+		np_sleep_ms(1);
+	return status_of(qp)->poller_asleep == 1;
+}
+
 FIXTURE(relay)
 {
 	struct np_ctrl ctrl;
@@ -329,8 +338,9 @@ TEST_F(bad_value, fails_its_queue_pair_only)
 
 	ASSERT_EQ(0, flush(&self->qp));
 	/* Once the head of the flush is relayed, and the next poll is not at once. */
-	while (doorbell_writes(&self->qp) < 2 || !status_of(&self->qp)->poller_asleep)
+	while (doorbell_writes(&self->qp) < 2)
 		np_sleep_ms(1);
+	EXPECT_TRUE(falls_asleep(&self->qp));
 	EXPECT_EQ(0, np_store(variant->head ? self->qp.head_doorbell : self->qp.tail_doorbell,
 			      variant->value));
 	/* Nor is the tail relayed that a poll finds behind the head. */
@@ -405,9 +415,7 @@ TEST_F(relay, status_page_reports_sleep)
 	bool awake = false;
 	int ret = 0;
 
-	while (!status_of(&self->qp)->poller_asleep && np_now_ms() < end)
-		np_sleep_ms(1);
-	EXPECT_EQ(1, status_of(&self->qp)->poller_asleep);
+	EXPECT_TRUE(falls_asleep(&self->qp));
 	/* Without a kick, too. */
 	EXPECT_EQ(0, flush(&self->qp));
 	while (!ret && !awake && np_now_ms() < end) {
@@ -416,9 +424,7 @@ TEST_F(relay, status_page_reports_sleep)
 	}
 	EXPECT_EQ(0, ret);
 	EXPECT_TRUE(awake);
-	while (!status_of(&self->qp)->poller_asleep && np_now_ms() < end)
-		np_sleep_ms(1);
-	EXPECT_EQ(1, status_of(&self->qp)->poller_asleep);
+	EXPECT_TRUE(falls_asleep(&self->qp));
 }
 
 /* A queue pair that takes no doorbells costs nothing, and a kick wakes the thread. */

@@ -32,6 +32,13 @@ NP_KEEPS_DISK()
 #define POISON		0x5a
 #define DATA_BYTES	((PAGES - 1) * NP_PAGE)
 
+/* What the log says if an importer, or a holder of a lock, has not let go before the deadline, which is 5 s. */
+#define NOT_CLEAN	"an importer still maps its doorbells"
+/* Less than that. */
+#define FAST_MS		4000
+/* Rounds of a test that had to be as fast and was not. */
+#define ROUNDS		3U
+
 #define PCI_COMMAND		4
 #define PCI_COMMAND_MEMORY	2
 
@@ -313,27 +320,47 @@ TEST_F_TIMEOUT(revoke, stuck_importer_delays_unbind_boundedly, 60)
 	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_DETACH, NULL));
 }
 
-/*
- * A static importer cannot be invalidated and is not waited for; the log reports its
- * mapping.
- */
-TEST_F(revoke, static_importer_is_logged)
+/* Returns how long the unbind takes. */
+static int64_t unbind_static(struct __test_metadata *_metadata, FIXTURE_DATA(revoke) *self)
 {
 	struct np_export doorbell;
 	int log = np_log_open();
-	int64_t start;
+	int64_t start, took;
 
 	ASSERT_LE(0, log);
 	ASSERT_EQ(0, np_export_open(&doorbell, self->qp.fd, NVME_PEER_EXPORT_DOORBELL,
 				    NVME_PEER_EXPORT_ALLOW_STATIC));
 	ASSERT_EQ(0, attach(self->importer, doorbell.fd, self->other, NVMEP_TEST_STATIC));
 	start = np_now_ms();
-	ASSERT_EQ(0, np_unbind(self->ctrl.address));
-	EXPECT_GT(4000, np_now_ms() - start);
-	EXPECT_EQ(0, np_log_wait(log, "an importer still maps its doorbells", NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_unbind(self->ctrl.address));
+	took = np_now_ms() - start;
+	EXPECT_EQ(0, np_log_wait(log, NOT_CLEAN, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_DETACH, NULL));
 	np_export_close(&doorbell);
 	close(log);
+	return took;
+}
+
+/*
+ * A static importer cannot be invalidated and is not waited for; the log reports its
+ * mapping. Waiting takes 5 s, each time.
+ */
+TEST_F_TIMEOUT(revoke, static_importer_is_logged, 60)
+{
+	int64_t took = unbind_static(_metadata, self);
+	uint32_t i;
+
+	for (i = 1; i < ROUNDS && took >= FAST_MS; i++) {
+		np_qp_close(&self->qp);
+		np_buffer_close(&self->buffer);
+		np_ctrl_close(&self->ctrl);
+		ASSERT_EQ(0, np_bind(self->ctrl.address));
+		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+		ASSERT_EQ(0, np_buffer_open(&self->buffer, self->ctrl.fd, PAGES, 0));
+		ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+		took = unbind_static(_metadata, self);
+	}
+	EXPECT_GT(FAST_MS, took);
 }
 
 /*
@@ -392,18 +419,21 @@ TEST_F_TIMEOUT(revoke, all_queue_pairs_share_one_deadline, 120)
 	}
 }
 
-/* A fence of a device that is still active is waited for, within the deadline. */
+/* A fence of a device that is still active is waited for, and the deadline does not pass. */
 TEST_F_TIMEOUT(revoke, late_fence_is_waited_for, 60)
 {
+	int log = np_log_open();
 	int64_t start;
 
-	ASSERT_EQ(0, attach_slow(self->importer, self->qp.doorbell.fd, self->other, 1500, 0));
+	ASSERT_LE(0, log);
+	/* The fence's timer starts after this, and may be early by a tick. */
 	start = np_now_ms();
+	ASSERT_EQ(0, attach_slow(self->importer, self->qp.doorbell.fd, self->other, 1500, 0));
 	close(self->qp.fd);
 	self->qp.fd = -1;
-	/* The fence's timer started earlier. */
-	EXPECT_LE(1000, np_now_ms() - start);
-	EXPECT_GT(4900, np_now_ms() - start);
+	EXPECT_LE(1490, np_now_ms() - start);
+	EXPECT_EQ(-ETIMEDOUT, np_log_wait(log, NOT_CLEAN, 0));
+	close(log);
 }
 
 /* The mapping is waited for even if the fence never signals. */
@@ -413,7 +443,7 @@ TEST_F_TIMEOUT(revoke, unsignalled_fence_keeps_mapping_wait, 60)
 	int64_t start;
 
 	ASSERT_EQ(0, attach_slow(self->importer, self->qp.doorbell.fd, self->other,
-				 NVMEP_TEST_NEVER, 3000));
+				 NVMEP_TEST_NEVER, 1500));
 	start = np_now_ms();
 	close(self->qp.fd);
 	self->qp.fd = -1;
@@ -429,7 +459,7 @@ TEST_F_TIMEOUT(revoke, late_unmap_is_waited_for, 60)
 {
 	struct nvmep_test_importer state;
 
-	ASSERT_EQ(0, attach_slow(self->importer, self->qp.doorbell.fd, self->other, 0, 2000));
+	ASSERT_EQ(0, attach_slow(self->importer, self->qp.doorbell.fd, self->other, 0, 1500));
 	close(self->qp.fd);
 	self->qp.fd = -1;
 	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_IMPORTER, &state));
@@ -445,11 +475,13 @@ static void *unbind_thread(void *address)
  * struct hanging - a thread that imports a dma-buf whose exporter hangs
  * @ctrl: controller to import to
  * @fd: dma-buf
+ * @tid: of the thread
  * @ret: result of the import
  */
 struct hanging {
 	int ctrl;
 	int fd;
+	atomic_int tid;
 	int ret;
 	pthread_t thread;
 };
@@ -459,21 +491,20 @@ static void *import_thread(void *argument)
 	struct hanging *hanging = argument;
 	struct nvme_peer_buf_import import;
 
+	atomic_store(&hanging->tid, gettid());
 	hanging->ret = np_import(hanging->ctrl, hanging->fd, 0, &import);
 	return NULL;
 }
 
 static int hang(struct hanging *hanging, int ctrl_fd, uint32_t where)
 {
-	int ret;
-
 	hanging->ctrl = ctrl_fd;
+	atomic_init(&hanging->tid, 0);
 	hanging->fd = np_test_export(4, where);
 	if (hanging->fd < 0)
 		return hanging->fd;
-	ret = -pthread_create(&hanging->thread, NULL, import_thread, hanging);
-	np_sleep_ms(500);
-	return ret ?: pthread_tryjoin_np(hanging->thread, NULL) == EBUSY ? 0 : -EIO;
+	return -pthread_create(&hanging->thread, NULL, import_thread, hanging) ?:
+	       np_wait_sleeps(&hanging->tid);
 }
 
 /* End the hang. Returns the result of the import, and how often the exporter mapped. */
@@ -566,6 +597,18 @@ TEST_F_TIMEOUT(revoke, fixed_exporter_hanging_in_map_waited_for, 90)
 	ends_with_map(_metadata, self, &hanging, thread);
 }
 
+/* Waits until a thread or process holds a lock by NVMEP_TEST_HOLD or NVMEP_TEST_SLOW_MAP. */
+static int wait_held(void)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int test = np_test_open(), ret;
+
+	while ((ret = np_ioctl(test, NVMEP_TEST_HELD, NULL)) == -EAGAIN && np_now_ms() < end)
+		np_sleep_ms(1);
+	close(test);
+	return ret;
+}
+
 static void *map_doorbells_thread(void *test)
 {
 	struct nvmep_test_attach attach = {};
@@ -590,7 +633,7 @@ TEST_F_TIMEOUT(revoke, mapping_in_progress_is_waited_for, 60)
 			    NVMEP_TEST_UNMAPPED));
 	start = np_now_ms();
 	ASSERT_EQ(0, pthread_create(&thread, NULL, map_doorbells_thread, &self->importer));
-	np_sleep_ms(200);
+	EXPECT_EQ(0, wait_held());
 	EXPECT_EQ(0, np_unbind(self->ctrl.address));
 	EXPECT_LE(ms, np_now_ms() - start);
 	pthread_join(thread, &mapped);
@@ -643,7 +686,8 @@ static void *close_thread(void *argument)
  */
 static int stall_mmap(struct mapping *mapping, const char *function)
 {
-	struct nvmep_test_stall stall = {};
+	/* A revocation waits for longer. */
+	struct nvmep_test_stall stall = { .limit_ms = 3000 };
 	int ret = -pthread_create(&mapping->closer, NULL, close_thread, mapping);
 
 	snprintf(stall.function, sizeof(stall.function), "%s", function);
@@ -657,19 +701,18 @@ static bool close_during_mmap(struct __test_metadata *_metadata, FIXTURE_DATA(re
 			      const char *function)
 {
 	struct mapping mapping = { .test = self->importer, .qp = &self->qp };
-	const struct nvme_peer_status *status = self->qp.status.at;
 	bool closed;
 	int i;
 
 	EXPECT_EQ(0, np_works_on(1) ?: np_run_on(1));
 	EXPECT_EQ(0, stall_mmap(&mapping, function));
 	atomic_store(&mapping.close, true);
-	for (i = 0; i < 1500 && !atomic_load(&mapping.closed); i++)
+	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_GONE, NP_TIMEOUT_MS));
+	for (i = 0; i < 1000 && !atomic_load(&mapping.closed); i++)
 		np_sleep_ms(1);
 	/* On kernels where page faults wait for the mmap() too, it has ended by now. */
 	closed = atomic_load(&mapping.closed);
 	EXPECT_FALSE(closed && np_ioctl(self->importer, NVMEP_TEST_STALLED, NULL) == 0);
-	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
 	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_GO, NULL));
 	pthread_join(mapping.mapper, NULL);
 	pthread_join(mapping.closer, NULL);
@@ -723,20 +766,22 @@ TEST_F_TIMEOUT(revoke, fault_during_revocation_maps_nothing, 60)
 {
 	struct nvmep_test_stall stall = { .function = "vmf_insert_pfn" };
 	pthread_t thread;
-	int64_t start;
+	int log;
 	void *ret;
 
 	ASSERT_EQ(0, re_arm_after_function_reset(self));
 	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(1));
 	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_STALL, &stall));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, store_thread, (void *)self->qp.doorbell.at));
-	ASSERT_EQ(0, np_wait_stalled(self->importer));
-	start = np_now_ms();
+	EXPECT_EQ(0, np_wait_stalled(self->importer));
+	log = np_log_open();
+	EXPECT_LE(0, log);
 	close(self->qp.fd);
 	self->qp.fd = -1;
-	/* A close that waits for works that do not end takes 5 s. */
-	EXPECT_GT(4000, np_now_ms() - start);
 	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_STALLED, NULL));
+	/* A close that waits until the deadline for works that do not end says so. */
+	EXPECT_EQ(-ETIMEDOUT, np_log_wait(log, NOT_CLEAN, 0));
+	close(log);
 	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_GO, NULL));
 	pthread_join(thread, &ret);
 	EXPECT_EQ(-EFAULT, (int)(intptr_t)ret);
@@ -781,8 +826,7 @@ static int holder_start(struct holder *holder, const struct np_export *doorbell,
 	close(ready[1]);
 	ret = read(ready[0], &byte, 1) == 1 ? 0 : -EIO;
 	close(ready[0]);
-	np_sleep_ms(300);
-	return ret;
+	return ret ?: wait_held();
 }
 
 static void holder_end(struct holder *holder)
@@ -1136,37 +1180,66 @@ static void *close_fd_thread(void *fd)
 	return NULL;
 }
 
-/*
- * Who releases an invalidated buffer does not wait for the importers of another owner's
- * queue pair that is being closed.
- */
-TEST_F_TIMEOUT(revoke, release_waits_for_no_other_owner, 60)
+/* A queue pair whose doorbells the importer does not let go of. Returns its file, or a negative errno. */
+static int create_stuck(FIXTURE_DATA(revoke) *self)
 {
-	int dmabuf = np_test_export(PAGES, 0);
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_export export;
+	int ret = np_qp_create(self->ctrl.fd, ENTRIES, &create) ?:
+		  np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &export);
+
+	if (ret)
+		return ret;
+	ret = attach(self->importer, export.fd, self->other, NVMEP_TEST_STUBBORN);
+	close(export.fd);
+	return ret ?: create.qp_fd;
+}
+
+/* Returns how long it takes from the start of the close to the end of the release. */
+static int64_t release_during_close(struct __test_metadata *_metadata, FIXTURE_DATA(revoke) *self)
+{
+	int dmabuf = np_test_export(PAGES, 0), stuck = create_stuck(self);
 	struct nvmep_test_move move = { .fd = dmabuf };
 	struct nvme_peer_qp_create in_buffer;
 	struct nvme_peer_buf_import import;
-	struct nvmep_test_importer state;
-	int64_t start;
+	int64_t start, took;
 	pthread_t thread;
+	int closing;
 
 	ASSERT_LE(0, dmabuf);
+	ASSERT_LE(0, stuck);
 	ASSERT_EQ(0, np_import(self->ctrl.fd, dmabuf, 0, &import));
 	ASSERT_EQ(0, create_in_buffer(self->ctrl.fd, import.handle, &in_buffer));
-	ASSERT_EQ(0, attach_slow(self->importer, self->qp.doorbell.fd, self->other, 0, 3000));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, close_fd_thread, (void *)(intptr_t)self->qp.fd));
-	self->qp.fd = -1;
-	np_sleep_ms(500);
-	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MOVE, &move));
+	start = np_now_ms();
+	ASSERT_EQ(0, pthread_create(&thread, NULL, close_fd_thread, (void *)(intptr_t)stuck));
+	EXPECT_TRUE(is_told(self->importer));
+	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MOVE, &move));
 	EXPECT_TRUE(becomes_gone(in_buffer.qp_fd));
 	close(in_buffer.qp_fd);
-	start = np_now_ms();
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
-	EXPECT_GT(1500, np_now_ms() - start);
-	pthread_join(thread, NULL);
-	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_IMPORTER, &state));
-	EXPECT_EQ(0, state.mapped);
+	took = np_now_ms() - start;
+	/* Until the deadline it waits for the importer. */
+	closing = pthread_tryjoin_np(thread, NULL);
+	EXPECT_TRUE(closing == EBUSY || took >= FAST_MS);
+	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_DETACH, NULL));
+	if (closing)
+		pthread_join(thread, NULL);
 	close(dmabuf);
+	return took;
+}
+
+/*
+ * Who releases an invalidated buffer does not wait for the importers of another owner's
+ * queue pair that is being closed: this takes 5 s, each time.
+ */
+TEST_F_TIMEOUT(revoke, release_waits_for_no_other_owner, 60)
+{
+	int64_t took = release_during_close(_metadata, self);
+	uint32_t i;
+
+	for (i = 1; i < ROUNDS && took >= FAST_MS; i++)
+		took = release_during_close(_metadata, self);
+	EXPECT_GT(FAST_MS, took);
 }
 
 TEST_HARNESS_MAIN

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ FIXTURE_SETUP(route)
 FIXTURE_TEARDOWN(route)
 {
 	np_write_file(ALLOW_HOST_BRIDGE, "0");
-	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, 2000));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	close(self->test);
 	np_ctrl_close(&self->ctrl);
 }
@@ -592,9 +593,15 @@ TEST_F(route, domains_have_more_than_16_bits)
 	EXPECT_TRUE(is_blocker(&route.data, 1, FAR_AWAY, 0));
 }
 
+/* The end of the wait that it interrupts. */
+static void ignore_signal(int signal)
+{
+	(void)signal;
+}
+
 static void *hold_buses_thread(void *unused)
 {
-	struct nvmep_test_hold hold = { .dmabuf_fd = NVMEP_TEST_HOLD_BUSES, .ms = 6000 };
+	struct nvmep_test_hold hold = { .dmabuf_fd = NVMEP_TEST_HOLD_BUSES, .ms = NP_TIMEOUT_MS };
 	int test = np_test_open();
 
 	(void)unused;
@@ -603,11 +610,11 @@ static void *hold_buses_thread(void *unused)
 	return NULL;
 }
 
-static void *add_domain_thread(void *unused)
+static void *add_domain_thread(void *thread)
 {
 	int test = np_test_open();
 
-	(void)unused;
+	atomic_store((atomic_int *)thread, gettid());
 	pretend(test, NVMEP_TEST_DOMAIN, FAR_AWAY, INTEL, 0x201d, 0);
 	close(test);
 	return NULL;
@@ -622,16 +629,17 @@ TEST_F(route, route_needs_no_lock_of_buses)
 {
 	struct nvme_peer_route route;
 	pthread_t holder, writer;
-	int64_t start;
+	atomic_int adds = 0;
 
+	signal(SIGUSR1, ignore_signal);
 	ASSERT_EQ(0, pthread_create(&holder, NULL, hold_buses_thread, NULL));
-	np_sleep_ms(500);
-	ASSERT_EQ(0, pthread_create(&writer, NULL, add_domain_thread, NULL));
-	np_sleep_ms(500);
-	EXPECT_EQ(EBUSY, pthread_tryjoin_np(writer, NULL));
-	start = np_now_ms();
+	EXPECT_EQ(0, np_wait_held(self->test));
+	ASSERT_EQ(0, pthread_create(&writer, NULL, add_domain_thread, &adds));
+	EXPECT_EQ(0, np_wait_sleeps(&adds));
 	EXPECT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
-	EXPECT_GT(3000, np_now_ms() - start);
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_HELD, NULL));
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(writer, NULL));
+	pthread_kill(holder, SIGUSR1);
 	pthread_join(holder, NULL);
 	pthread_join(writer, NULL);
 }
@@ -722,7 +730,7 @@ static void *query_route(void *argument)
 
 /*
  * Memory of many pages takes long to look up. The exporter can map and move it meanwhile:
- * its lock is free. The thread that looks it up is stalled for up to 3 s.
+ * its lock is free. The thread that looks it up is stalled.
  */
 TEST_F(route, route_query_leaves_exporter_unlocked)
 {
@@ -731,16 +739,14 @@ TEST_F(route, route_query_leaves_exporter_unlocked)
 	struct nvmep_test_move move = { .fd = query.dmabuf };
 	int stall = np_stall(&look_up);
 	pthread_t thread;
-	int64_t start;
 
 	ASSERT_LE(0, query.dmabuf);
 	ASSERT_LE(0, stall);
 	ASSERT_EQ(0, np_run_on(0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, query_route, &query));
 	EXPECT_EQ(0, np_wait_stalled(stall));
-	start = np_now_ms();
 	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MOVE, &move));
-	EXPECT_GT(1000, np_now_ms() - start);
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
 	EXPECT_EQ(1, move.maps);
 	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_GO, NULL));
 	pthread_join(thread, NULL);

@@ -78,13 +78,22 @@ leg_is_dead() {
 	dmsetup status np-raid | grep -q ' DA '
 }
 
+# In one round, unless the leg is pulled after its end.
+serve_until_a_leg_is_dead() {
+	for _ in {1..3}; do
+		serves "$(dm np-raid)" 4 || return
+		np_until 50 leg_is_dead && return
+	done
+	return 1
+}
+
 serves_while_a_leg_fails() {
 	local serving
-	serves "$(dm np-raid)" 4 &
+	serve_until_a_leg_is_dead &
 	serving=$!
 	sleep 2
 	pull_leg || return
-	wait "$serving" && np_until 50 leg_is_dead
+	wait "$serving"
 }
 
 make_ext4() {

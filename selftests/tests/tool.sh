@@ -85,13 +85,16 @@ stat_counts() {
 	ktap_same "$(counted reads)" $((reads + 7)) && (($(counted completions) >= completions + 7))
 }
 
-# The rate is above zero and not above the total.
+# The rate is above zero and not above the total. The machine may stand still for all of the 2 s.
 stat_rates() {
 	local before all reader rate
 	before=$(counted reads)
 	(while read_times 1; do sleep 0.01; done) &
 	reader=$!
-	rate=$(nvme-peer stat "$node" 2 | awk -v disk="${node}n1" '$1 == disk { print $2 }')
+	for _ in {1..3}; do
+		rate=$(nvme-peer stat "$node" 2 | awk -v disk="${node}n1" '$1 == disk { print $2 }')
+		[[ $rate =~ ^[0.]*$ ]] || break
+	done
 	kill "$reader"
 	wait "$reader"
 	all=$(($(counted reads) - before))
@@ -101,19 +104,31 @@ stat_rates() {
 
 # bench ARGUMENT...: passes if the controller counted as many reads or writes, of as many
 # blocks, as bench reports, and if the mean latency fits the number of commands in flight
-# (Little's law; fewer are in flight at the end).
+# (Little's law; fewer are in flight at the end). None is while the machine stands still between two: the
+# best of three runs counts.
 bench() {
 	bench_of "$node" "$namespace" "$@"
 }
 
+too_few=3
 bench_of() {
+	local result
+	for _ in {1..3}; do
+		bench_once "$@"
+		result=$?
+		((result == too_few)) || break
+	done
+	return "$result"
+}
+
+bench_once() {
 	local before after
 	before=$(nvme-peer smart "$1" -o json) && nvme-peer bench -o json "$@" >/tmp/tool-bench &&
 		after=$(nvme-peer smart "$1" -o json) || return
-	python3 - "$before" "$after" <<-'PYTHON'
+	python3 - "$before" "$after" "$too_few" <<-'PYTHON'
 	import json, sys
 	bench = json.load(open("/tmp/tool-bench"))
-	before, after = (json.loads(text) for text in sys.argv[1:])
+	before, after, too_few = (json.loads(text) for text in sys.argv[1:])
 	print(before, after, bench)
 	what, done = ("write", "written") if "writes" in bench else ("read", "read")
 	count, took, latency = bench[what + "s"], bench["nanoseconds"], bench["latency"]
@@ -124,9 +139,11 @@ bench_of() {
 	assert abs(units * 512000 - count * bench["size"]) <= 512000
 	assert abs(bench[what + "s_per_second"] - count * 1e9 / took) <= 1
 	assert abs(bench["bytes_per_second"] - count * bench["size"] * 1e9 / took) <= 1
-	assert 0.7 < latency["mean"] * commands / took / bench["entries"] < 1.05
+	in_flight = latency["mean"] * commands / took / bench["entries"]
+	assert in_flight < 1.05
 	parts = [latency[part] for part in ("p50", "p90", "p99", "p999", "max")]
 	assert 0 < parts[0] and parts == sorted(parts)
+	sys.exit(0 if in_flight > 0.7 else too_few)
 	PYTHON
 }
 
@@ -404,7 +421,6 @@ struct.pack_into("=2I56x", ring, start, 0, window)
 struct.pack_into("=2I56x", ring, start + 64, 0x1007f, window)
 doorbells, start = part(2)
 struct.pack_into("=I", doorbells, start, 2)
-time.sleep(0.5)
 print("held", flush=True)
 time.sleep(60)' "$node"
 }
@@ -421,8 +437,9 @@ holds() {
 ktap_check "qp list shows its mode" holds mode mediated
 ktap_check "its windows" holds windows 1
 ktap_check "that it is sealed" holds sealed True
-ktap_check "its Flush" holds flushes 1
-ktap_check "its refused command" holds refused 1
+# These are counted when they have been executed.
+ktap_check "its Flush" np_until 40 holds flushes 1
+ktap_check "its refused command" np_until 40 holds refused 1
 ktap_check "stat shows it by tenant" is 1 json tenants 0 refused -- nvme-peer -o json stat "$node"
 ktap_check "stat shows the tenant in a table" \
 	prints 0 "^$holder +python3 +1 +1 +0 +mediated +1 +0 +0 B +0 +0 B +1 +0$" nvme-peer stat "$node"

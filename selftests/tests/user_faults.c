@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -134,16 +133,13 @@ static void freeze_beside(struct __test_metadata *_metadata, FIXTURE_DATA(user_f
 {
 	struct pollfd file = { .fd = self->faults, .events = POLLIN };
 	struct freezer freezer = { .ret = -EINPROGRESS };
-	struct timespec end;
 
 	snprintf(freezer.path, sizeof(freezer.path), "/sys/block/nvmep%dn%u/queue/nr_requests",
 		 self->ctrl.instance, faulter->cmd.nsid);
 	ASSERT_EQ(0, pthread_create(&faulter->thread, NULL, fault, faulter));
 	EXPECT_EQ(1, poll(&file, 1, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, pthread_create(&freezer.thread, NULL, freeze, &freezer));
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += 5;
-	if (pthread_timedjoin_np(freezer.thread, NULL, &end)) {
+	if (np_join(freezer.thread, NULL)) {
 		EXPECT_EQ(0, -ETIMEDOUT);
 		close(self->faults);
 		pthread_join(freezer.thread, NULL);
