@@ -288,7 +288,6 @@ static void wait_sensors(struct np_bad *bad, int log)
 		if (!np_log_wait(log, "no temperature sensors", 0))
 			break;
 	globfree(&found);
-	if (np_now_ms() - end + NP_TIMEOUT_MS > 400) fprintf(stderr, "SENSORS %d ms %s\n", (int)(np_now_ms() - end + NP_TIMEOUT_MS), program_invocation_short_name);
 }
 
 int np_bad_bind(struct np_bad *bad, unsigned int namespaces)
