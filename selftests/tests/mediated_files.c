@@ -210,23 +210,41 @@ static int map_shared(int file, int protection)
 }
 
 /*
- * The removal of the last window waits until its file is writable, for a second at most. A call that took
- * long need not have waited for so long: the kernel's clock may have stood still.
+ * A call that removes the last window of a file, or refuses it, waits until the file is writable, for a
+ * second at most. One that took long need not have waited for so long: the kernel's clock may have stood
+ * still.
  */
-#define REMOVAL_MS	100
+#define QUICK_MS	100
 
-/* Removes the last window of a file, and waits for what the call need not have waited for. */
+/* Waits for what a call that began then need not have waited for. Some files cannot be mapped. */
+static void wait_released(int file, int64_t began)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS / 4;
+
+	if (np_now_ms() - began < QUICK_MS)
+		return;
+	while (map_shared(file, PROT_READ | PROT_WRITE) && np_now_ms() < end)
+		np_sleep_ms(10);
+}
+
 static int remove_last(const struct np_qp *qp, uint32_t window, int file)
 {
-	int64_t slow = np_now_ms() + REMOVAL_MS;
+	int64_t began = np_now_ms();
 	int ret = np_window_remove(qp, window);
 
-	if (ret || np_now_ms() < slow)
-		return ret;
-	slow += NP_TIMEOUT_MS;
-	while (map_shared(file, PROT_READ | PROT_WRITE) && np_now_ms() < slow)
-		np_sleep_ms(10);
-	return 0;
+	wait_released(file, began);
+	return ret;
+}
+
+/* Adds a window on a file that has none; it is to be refused. */
+static int try_add(const struct np_qp *qp, int file, uint64_t first, uint64_t blocks)
+{
+	int64_t began = np_now_ms();
+	int ret = np_window_add(qp, file, first, blocks, NULL);
+
+	if (ret)
+		wait_released(file, began);
+	return ret;
 }
 
 /* --- data ----------------------------------------------------------------- */
@@ -348,7 +366,7 @@ static int add_path(FIXTURE_DATA(files) *self, const char *path, int flags)
 
 	if (file < 0)
 		return -ENOENT;
-	ret = np_window_add(&self->qp, file, 0, 0, NULL);
+	ret = try_add(&self->qp, file, 0, 0);
 	close(file);
 	return ret;
 }
@@ -385,13 +403,13 @@ TEST_F(files, holes_and_unwritten_extents_are_refused)
 {
 	int file = self->other = open(OTHER, O_RDWR | O_CREAT, 0600);
 
-	EXPECT_EQ(-EINVAL, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(-EINVAL, try_add(&self->qp, file, 0, 0));
 	ASSERT_EQ(0, ftruncate(file, LENGTH));
-	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(-ENODATA, try_add(&self->qp, file, 0, 0));
 	ASSERT_EQ(0, fallocate(file, 0, 0, LENGTH));
-	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(-ENODATA, try_add(&self->qp, file, 0, 0));
 	ASSERT_EQ(BYTES, pwrite(file, self->memory.bytes, BYTES, 0));
-	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(-ENODATA, try_add(&self->qp, file, 0, 0));
 	/* Only the blocks of the window matter. */
 	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, PIECE, NULL));
 }
@@ -405,7 +423,7 @@ TEST_F(files, hole_in_the_middle_is_refused)
 	self->other = file = open(OTHER, O_RDWR);
 	ASSERT_EQ(1, np_count_extents(file));
 	ASSERT_EQ(0, fallocate(file, mode, LENGTH / 2, BYTES));
-	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(-ENODATA, try_add(&self->qp, file, 0, 0));
 	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, LENGTH / 2 / NP_BLOCK, NULL));
 }
 
@@ -438,14 +456,14 @@ TEST_F(files, attributes_that_are_refused)
 		ASSERT_EQ(0, np_make_file(MOUNT "/inline", 20));
 		EXPECT_EQ(-ENODATA, add_path(self, MOUNT "/inline", O_RDWR));
 		ASSERT_EQ(0, set_flags(variant, OTHER, FS_JOURNAL_DATA_FL));
-		EXPECT_EQ(-EMEDIUMTYPE, np_window_add(&self->qp, file, 0, 0, NULL));
+		EXPECT_EQ(-EMEDIUMTYPE, try_add(&self->qp, file, 0, 0));
 		ASSERT_EQ(0, set_flags(variant, OTHER, 0));
 		EXPECT_EQ(0, still_writable(OTHER));
 	}
 	ASSERT_EQ(0, set_flags(variant, OTHER, FS_IMMUTABLE_FL));
-	EXPECT_EQ(-EPERM, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(-EPERM, try_add(&self->qp, file, 0, 0));
 	ASSERT_EQ(0, set_flags(variant, OTHER, FS_APPEND_FL));
-	EXPECT_EQ(-EPERM, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(-EPERM, try_add(&self->qp, file, 0, 0));
 	ASSERT_EQ(0, set_flags(variant, OTHER, 0));
 	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, NULL));
 }
@@ -460,7 +478,7 @@ TEST_F(files, journal_of_data_is_refused)
 	ASSERT_EQ(0, np_unmount(MOUNT));
 	ASSERT_EQ(0, run("mount -o data=journal %s " MOUNT, self->disk));
 	self->file = open(DATA, O_RDWR);
-	EXPECT_EQ(-EMEDIUMTYPE, np_window_add(&self->qp, self->file, 0, 0, NULL));
+	EXPECT_EQ(-EMEDIUMTYPE, try_add(&self->qp, self->file, 0, 0));
 }
 
 static int change_capability(unsigned int capability, bool effective)
@@ -490,7 +508,7 @@ TEST_F(files, file_of_another_owner_is_refused)
 	ASSERT_EQ(0, chown(OTHER, 1000, 1000));
 	self->other = file = open(OTHER, O_RDWR);
 	ASSERT_EQ(0, seteuid(1001));
-	EXPECT_EQ(-EACCES, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(-EACCES, try_add(&self->qp, file, 0, 0));
 	ASSERT_EQ(0, raise_capability(CAP_LEASE));
 	EXPECT_EQ(0, np_window_add(&self->qp, file, 0, 0, &id));
 	ASSERT_EQ(0, seteuid(0));
@@ -512,7 +530,7 @@ TEST_F(files, file_in_use_is_refused)
 	self->other = file = open(OTHER, O_RDWR);
 	map = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	ASSERT_NE(MAP_FAILED, map);
-	EXPECT_EQ(-EBUSY, np_window_add(&self->qp, file, 0, 0, NULL));
+	EXPECT_EQ(-EBUSY, try_add(&self->qp, file, 0, 0));
 	munmap(map, BYTES);
 	ASSERT_EQ(0, swapon(OTHER, 0));
 	EXPECT_EQ(-ETXTBSY, np_window_add(&self->qp, file, 0, 0, NULL));
@@ -578,8 +596,8 @@ TEST_F(files, shared_blocks_are_refused)
 	self->other = open(OTHER, O_RDWR | O_CREAT, 0600);
 	ASSERT_EQ(0, remove_last(&self->qp, self->window, self->file));
 	ASSERT_EQ(0, ioctl(self->other, FICLONE, self->file));
-	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, self->file, 0, 0, NULL));
-	EXPECT_EQ(-ENODATA, np_window_add(&self->qp, self->other, 0, 0, NULL));
+	EXPECT_EQ(-ENODATA, try_add(&self->qp, self->file, 0, 0));
+	EXPECT_EQ(-ENODATA, try_add(&self->qp, self->other, 0, 0));
 	EXPECT_EQ(0, still_writable(OTHER));
 }
 
@@ -942,9 +960,15 @@ static int on_second_cpu(pthread_attr_t *attributes, int policy)
 
 static int get_extents(FIXTURE_DATA(files) *self, struct nvme_peer_extents *extents)
 {
+	int64_t began = np_now_ms();
+	int ret;
+
 	extents->size = sizeof(*extents);
 	extents->fd = self->file;
-	return np_ioctl(self->ctrl.fd, NVME_PEER_EXTENTS, extents);
+	ret = np_ioctl(self->ctrl.fd, NVME_PEER_EXTENTS, extents);
+	if (ret)
+		wait_released(self->file, began);
+	return ret;
 }
 
 #define REALTIME_LIMIT	"/proc/sys/kernel/sched_rt_runtime_us"
