@@ -7,7 +7,7 @@
  * kernels: 7
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
- * timeout: 120
+ * timeout: 240
  */
 #include <errno.h>
 #include <linux/netlink.h>

@@ -270,9 +270,23 @@ static int open_namespace(struct np_bad *bad)
 	return bad->disk < 0 ? bad->disk : 0;
 }
 
+/* Has the scan failed, or the controller refused the command? */
+static bool logs_no_sensors(int log)
+{
+	char record[8192];
+	ssize_t length;
+
+	while ((length = read(log, record, sizeof(record) - 1)) > 0) {
+		record[length] = '\0';
+		if (strstr(record, "no temperature sensors") || strstr(record, "namespace scan failed"))
+			return true;
+	}
+	return false;
+}
+
 /*
- * The last command of the first scan reads the temperatures: rules of a test must not meet it. The log
- * from before the scan tells whether the controller has refused it.
+ * The last command of the first scan reads the temperatures: rules of a test must not meet it. @log, from
+ * before the scan, tells if none is read.
  */
 static void wait_sensors(struct np_bad *bad, int log)
 {
@@ -284,9 +298,8 @@ static void wait_sensors(struct np_bad *bad, int log)
 		return;
 	snprintf(pattern, sizeof(pattern), "/sys/class/nvme-peer/nvmep%d/hwmon*",
 		 bad->ctrl.instance);
-	while (glob(pattern, 0, NULL, &found) && np_now_ms() < end)
-		if (!np_log_wait(log, "no temperature sensors", 0))
-			break;
+	while (glob(pattern, 0, NULL, &found) && !logs_no_sensors(log) && np_now_ms() < end)
+		np_sleep_ms(5);
 	globfree(&found);
 }
 
