@@ -663,8 +663,6 @@ static bool port_is_held(struct port *port)
 /* A driver that waits for the lock gets it in the end, long before it would give up. */
 static int hold_port(struct port *port, const char *address, uint32_t siblings)
 {
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-
 	*port = (struct port){
 		.test = np_test_open(),
 		.hold = {
@@ -674,12 +672,7 @@ static int hold_port(struct port *port, const char *address, uint32_t siblings)
 	};
 	if (pthread_create(&port->thread, NULL, hold_port_thread, port))
 		return -EAGAIN;
-	while (!port_is_held(port)) {
-		if (np_now_ms() > end)
-			return -ETIMEDOUT;
-		np_sleep_ms(1);
-	}
-	return 0;
+	return np_wait_held(port->test);
 }
 
 static void end_of_hold(int number)

@@ -600,11 +600,8 @@ TEST_F_TIMEOUT(revoke, fixed_exporter_hanging_in_map_waited_for, 90)
 /* Waits until a thread or process holds a lock by NVMEP_TEST_HOLD or NVMEP_TEST_SLOW_MAP. */
 static int wait_held(void)
 {
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-	int test = np_test_open(), ret;
+	int test = np_test_open(), ret = np_wait_held(test);
 
-	while ((ret = np_ioctl(test, NVMEP_TEST_HELD, NULL)) == -EAGAIN && np_now_ms() < end)
-		np_sleep_ms(1);
 	close(test);
 	return ret;
 }
