@@ -32,14 +32,8 @@ int fuzz_trace_begin(void)
 
 int fuzz_trace_end(void)
 {
-	FILE *trace = fopen(INSTANCE "/trace", "re");
-	char line[256];
-	int count = 0;
+	const char *const texts[] = { "nvmep_submit:", NULL };
+	int count = np_count_trace(INSTANCE "/trace", texts);
 
-	if (!trace)
-		return -errno;
-	while (fgets(line, sizeof(line), trace))
-		count += !!strstr(line, "nvmep_submit:");
-	fclose(trace);
-	return rmdir(INSTANCE) ? -errno : count;
+	return count >= 0 && rmdir(INSTANCE) ? -errno : count;
 }

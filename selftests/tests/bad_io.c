@@ -161,7 +161,7 @@ static int count_commands(const struct np_bad *bad, uint8_t opcode, uint32_t dwo
 	snprintf(start, sizeof(start), "nvmep_submit: nvmep%d ", bad->ctrl.instance);
 	snprintf(by_opcode, sizeof(by_opcode), " opcode=%#x ", opcode);
 	snprintf(by_dword, sizeof(by_dword), " cdw12=%#x\n", dword12);
-	return np_count_trace(texts);
+	return np_count_trace(NP_TRACE "trace", texts);
 }
 
 /* The controller need not try hard to read data that may not be wanted: Limited Retry. */

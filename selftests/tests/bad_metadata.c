@@ -327,7 +327,7 @@ static void reset_beside_fault(struct __test_metadata *_metadata, struct np_bad 
 	ASSERT_EQ(0, pthread_create(&polls, NULL, poll_for_completion, poller));
 	EXPECT_TRUE(wait_for_fault(pages));
 	ASSERT_EQ(0, pthread_create(&resets, NULL, np_bad_reset_thread, bad));
-	late = np_join(resets, &result);
+	late = np_join(resets, &result, NP_TIMEOUT_MS);
 	EXPECT_EQ(0, late);
 	EXPECT_EQ(0, give_page(pages, TARGET));
 	pthread_join(polls, NULL);

@@ -675,18 +675,12 @@ static int hold_port(struct port *port, const char *address, uint32_t siblings)
 	return np_wait_held(port->test);
 }
 
-static void end_of_hold(int number)
-{
-	(void)number;
-}
-
 /* Returns the result of the hold. */
 static int release_port(struct port *port)
 {
 	void *ret;
 
-	signal(SIGUSR1, end_of_hold);
-	pthread_kill(port->thread, SIGUSR1);
+	np_interrupt(port->thread);
 	pthread_join(port->thread, &ret);
 	close(port->test);
 	return (int)(intptr_t)ret;
@@ -1030,12 +1024,9 @@ TEST_F(bad_recovery, link_error_ends_change_of_queues)
 
 static void expect_unbound(struct __test_metadata *_metadata, pthread_t remover)
 {
-	struct timespec end;
 	void *ret;
 
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += 15;
-	ASSERT_EQ(0, pthread_timedjoin_np(remover, &ret, &end));
+	ASSERT_EQ(0, np_join(remover, &ret, 15000));
 	EXPECT_EQ(0, (intptr_t)ret);
 }
 

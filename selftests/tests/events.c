@@ -539,7 +539,6 @@ TEST_F(events, rearm_wakes_readers)
 {
 	struct reader reader = { .fd = self->qp.qp_fd };
 	struct np_qp pair = { .fd = self->qp.qp_fd };
-	struct timespec end;
 
 	ASSERT_EQ(0, fcntl(pair.fd, F_SETFL, 0));
 	/* Reads the events of the loss. */
@@ -547,9 +546,7 @@ TEST_F(events, rearm_wakes_readers)
 	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));
 	ASSERT_EQ(0, np_wait_sleeps(&reader.tid));
 	ASSERT_EQ(0, np_qp_rearm(&pair, NP_TIMEOUT_MS));
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += 10;
-	ASSERT_EQ(0, pthread_timedjoin_np(reader.thread, NULL, &end));
+	ASSERT_EQ(0, np_join(reader.thread, NULL, 10000));
 	EXPECT_EQ(sizeof(reader.event), reader.ret);
 	EXPECT_EQ(NVME_PEER_QP_LIVE, reader.event.state);
 }

@@ -1414,7 +1414,7 @@ TEST_F(files, adjacent_blocks_are_one_extent)
 static uint32_t count_bmap(void)
 {
 	const char *const texts[] = { " np_bmap: ", "!jbd2", NULL };
-	int calls = np_count_trace(texts);
+	int calls = np_count_trace(NP_TRACE "trace", texts);
 
 	return np_clear_trace() || calls < 0 ? 0 : (uint32_t)calls;
 }

@@ -13,6 +13,7 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,9 +115,9 @@ static bool matches(const char *line, const char *const *texts)
 	return true;
 }
 
-int np_count_trace(const char *const *texts)
+int np_count_trace(const char *path, const char *const *texts)
 {
-	FILE *trace = fopen(NP_TRACE "trace", "re");
+	FILE *trace = fopen(path, "re");
 	char line[512];
 	int found = 0;
 
@@ -1051,12 +1052,23 @@ int np_wait_sleeps(const atomic_int *thread)
 	return looks < 3 ? -ETIMEDOUT : 0;
 }
 
-int np_join(pthread_t thread, void **result)
+static void ignore_signal(int number)
+{
+	(void)number;
+}
+
+void np_interrupt(pthread_t thread)
+{
+	signal(SIGUSR1, ignore_signal);
+	pthread_kill(thread, SIGUSR1);
+}
+
+int np_join(pthread_t thread, void **result, int timeout_ms)
 {
 	struct timespec end;
 
 	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += NP_TIMEOUT_MS / 1000;
+	end.tv_sec += timeout_ms / 1000;
 	return pthread_timedjoin_np(thread, result, &end);
 }
 

@@ -56,10 +56,10 @@ int np_write_file(const char *path, const char *text);
 #define NP_TRACE	"/sys/kernel/tracing/"
 int np_clear_trace(void);
 /*
- * Its lines that contain all of @texts, which NULL ends, or, of one that begins with '!', do not contain the
- * rest; or -errno.
+ * Lines of the trace @path that contain all of @texts, which NULL ends, or, of one that begins with '!', do
+ * not contain the rest; or -errno.
  */
-int np_count_trace(const char *const *texts);
+int np_count_trace(const char *path, const char *const *texts);
 
 int np_read_file(const char *path, char *text, size_t size);
 /* An attribute of a PCI function, for example "reset". */
@@ -258,8 +258,10 @@ int np_wait_held(int test);
  * the call that it makes next.
  */
 int np_wait_sleeps(const atomic_int *thread);
-/* pthread_join(), but ETIMEDOUT if the thread has not ended within NP_TIMEOUT_MS. */
-int np_join(pthread_t thread, void **result);
+/* Ends the wait of a thread in NVMEP_TEST_HOLD, by a signal that does nothing else. */
+void np_interrupt(pthread_t thread);
+/* pthread_join(), but ETIMEDOUT if the thread has not ended in time, which is whole seconds. */
+int np_join(pthread_t thread, void **result, int timeout_ms);
 /* Bind the calling thread to @cpu. */
 int np_run_on(int cpu);
 /*

@@ -473,7 +473,7 @@ static int count_events(const struct np_ctrl *ctrl, const char *name, const char
 		return -errno;
 	snprintf(start, sizeof(start), "%s: %u,%u ", name, major(info.st_rdev),
 		 minor(info.st_rdev));
-	return np_count_trace(texts);
+	return np_count_trace(NP_TRACE "trace", texts);
 }
 
 /* blktrace reads the same events. No other reader of the disk reads seven blocks. */

@@ -348,15 +348,12 @@ FIXTURE_TEARDOWN(unpolled)
 static void expect_ends(struct __test_metadata *_metadata, FIXTURE_DATA(unpolled) *self,
 			void *(*routine)(void *))
 {
-	struct timespec end;
 	pthread_t thread;
 	void *result;
 	int late;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, routine, &self->bad));
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += 10;
-	late = pthread_timedjoin_np(thread, &result, &end);
+	late = np_join(thread, &result, 10000);
 	EXPECT_EQ(0, late);
 	/* Polls. */
 	io_uring_queue_exit(&self->ring);

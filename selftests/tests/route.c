@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -593,12 +592,6 @@ TEST_F(route, domains_have_more_than_16_bits)
 	EXPECT_TRUE(is_blocker(&route.data, 1, FAR_AWAY, 0));
 }
 
-/* The end of the wait that it interrupts. */
-static void ignore_signal(int signal)
-{
-	(void)signal;
-}
-
 static void *hold_buses_thread(void *unused)
 {
 	struct nvmep_test_hold hold = { .dmabuf_fd = NVMEP_TEST_HOLD_BUSES, .ms = NP_TIMEOUT_MS };
@@ -631,7 +624,6 @@ TEST_F(route, route_needs_no_lock_of_buses)
 	pthread_t holder, writer;
 	atomic_int adds = 0;
 
-	signal(SIGUSR1, ignore_signal);
 	ASSERT_EQ(0, pthread_create(&holder, NULL, hold_buses_thread, NULL));
 	EXPECT_EQ(0, np_wait_held(self->test));
 	ASSERT_EQ(0, pthread_create(&writer, NULL, add_domain_thread, &adds));
@@ -639,7 +631,7 @@ TEST_F(route, route_needs_no_lock_of_buses)
 	EXPECT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
 	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_HELD, NULL));
 	EXPECT_EQ(EBUSY, pthread_tryjoin_np(writer, NULL));
-	pthread_kill(holder, SIGUSR1);
+	np_interrupt(holder);
 	pthread_join(holder, NULL);
 	pthread_join(writer, NULL);
 }

@@ -186,7 +186,7 @@ TEST(shutdown_during_reset_fails_io)
 	EXPECT_EQ(0, shut_down(test, &bad.ctrl));
 	pthread_join(reset, &ret);
 	EXPECT_EQ(-EIO, (intptr_t)ret);
-	EXPECT_EQ(0, np_join(reader, &ret));
+	EXPECT_EQ(0, np_join(reader, &ret, NP_TIMEOUT_MS));
 	EXPECT_GT(0, (intptr_t)ret);
 	EXPECT_EQ(0, np_bad_set(&bad, BADCTRL_MODE, BADCTRL_WORKS));
 	EXPECT_EQ(0, np_bad_close(&bad));

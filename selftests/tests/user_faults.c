@@ -139,7 +139,7 @@ static void freeze_beside(struct __test_metadata *_metadata, FIXTURE_DATA(user_f
 	ASSERT_EQ(0, pthread_create(&faulter->thread, NULL, fault, faulter));
 	EXPECT_EQ(1, poll(&file, 1, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, pthread_create(&freezer.thread, NULL, freeze, &freezer));
-	if (np_join(freezer.thread, NULL)) {
+	if (np_join(freezer.thread, NULL, NP_TIMEOUT_MS)) {
 		EXPECT_EQ(0, -ETIMEDOUT);
 		close(self->faults);
 		pthread_join(freezer.thread, NULL);
