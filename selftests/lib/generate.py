@@ -24,17 +24,19 @@ RULES says to be equivalent is left out.
 REACH are files of the tests that reach a function, in lines of two forms:
 
     FUNCTION FILE OFFSET TEST [ARGUMENT...], ...   from OFFSET lines behind its first, to the next
-                                                   such line of that function
+                                                   such line of that function; "-": no test
     FUNCTION TEST [ARGUMENT...], ...               any line; these tests come first
 
 A rule has those tests and the tests that rules of the list RULES name for the function; if there are
 none, those that the list names for functions of the file, but no unit tests: these compile only what
 REACH names. PLAN has the tests that can run, in lines "TEST MILLISECONDS". A rule has all its unit tests,
-and as many others as take 150 seconds together: first those that the list names, then those that reach
-much of the file for their time, where a function that few tests reach counts more. They run fastest first.
+and as many others as take 10 minutes together: first those that the list names, then those that reach
+much of the file for their time, where a function that few tests reach counts more. They run fastest first,
+so only a mutant that survives costs that time.
 With PLAN "-" it has the first six, without regard to time, with an empty one unit tests only. Behind them it
 has the fastest of them on the debug kernel, which sees accesses beyond the end, leaks, mappings that are left,
-and calls that may sleep where none may. What has no tests is left out.
+and calls that may sleep where none may; without an IOMMU, if no test reaches the line with one; and
+what the list names in other cells for functions of the file. What has no tests is left out.
 Numbers of places and of functions without tests are written to standard error.
 """
 import hashlib
@@ -52,9 +54,11 @@ FLAG = re.compile(r'(?!GFP_)[A-Z][A-Z0-9_]+')
 BITS = re.compile(r'(0x[0-9a-fA-F]+)([uUlL]*)')
 DECLARATION = re.compile(r'(?:const|static|struct|enum|union|unsigned) |\w+ (?:\* )*[A-Za-z_]\w* (?:[=;,[]|__free)')
 SUCCESS = {'void': 'return;', 'bool': 'return false;'}
-MOST_TESTS, MOST_TIME, START_TIME = 6, 150000, 5000
+MOST_TESTS, MOST_TIME, START_TIME = 6, 600000, 5000
 # Of those that run again in a cell that is several times as slow.
 DEBUG_CELL, DEBUG_TIME = 'debug/on/root', 30000
+# For lines that are not reached with an IOMMU.
+OFF_CELL, OFF_TIME = '7/off/root', 60000
 # Their first two arguments may be exchanged.
 SYMMETRIC = ('nvmep_rings_overlap', 'nvmep_identifiers_clash', 'nvmep_ranges_check_queue',
              'nvmep_quarantine_overlaps', 'nvmep_same_subsystem', 'nvmep_identifiers_equal',
@@ -214,6 +218,7 @@ class Reach:
         if plan != '-':
             self.times = {name: int(time) for name, time in map(str.split, Path(plan).read_text().splitlines())}
         self.by_line, self.by_function, self.named, self.named_in, self.share = {}, {}, {}, {}, {}
+        self.elsewhere = {}
         for rule in mutate.read_rules(rules):
             if rule.equivalent or not rule.function:
                 continue
@@ -224,10 +229,13 @@ class Reach:
                         # A unit test need not compile all of the file.
                         if not test.endswith(' unit'):
                             self.named_in.setdefault(file, []).append(test)
+                            if len(test.split()) > 1:
+                                self.elsewhere.setdefault(file, []).append(test)
         for line in (line for path in files for line in Path(path).read_text().splitlines()):
             words = line.split(None, 3)
             if len(words) == 4 and words[2].isdigit():
-                self.by_line.setdefault((words[0], words[1]), []).append((int(words[2]), split_tests(words[3])))
+                tests = [] if words[3] == '-' else split_tests(words[3])
+                self.by_line.setdefault((words[0], words[1]), []).append((int(words[2]), tests))
             else:
                 name, tests = line.split(None, 1)
                 self.by_function.setdefault(name, []).extend(split_tests(tests))
@@ -247,14 +255,19 @@ class Reach:
 
     def of(self, function, token):
         key = function.name, function.file
-        found = self.named.get(key, []) + self.reaching(function, token)
+        reaching = self.reaching(function, token)
+        found = self.named.get(key, []) + (reaching or self.most([test for _, tests in self.by_line.get(key, []) for test in tests]))
         if function.is_initial():
             found = found + ['template']
         units = self.by_function.get(function.name, [])
-        for more in ([test for _, tests in self.by_line.get(key, []) for test in tests], self.named_in.get(function.file, [])):
-            if not found and not units:
-                found = sorted(set(more), key=lambda test: (-more.count(test), test))
+        if not found and not units:
+            found = self.most(self.named_in.get(function.file, []))
         return self.affordable(list(dict.fromkeys(units + found)))
+
+    @staticmethod
+    def most(tests):
+        """Each once, and first what is there most often."""
+        return sorted(set(tests), key=lambda test: (-tests.count(test), test))
 
     def affordable(self, tests):
         if self.times is None:
@@ -271,12 +284,16 @@ class Reach:
                 time += self.times[test]
         return sorted(chosen, key=chosen.get)
 
-    def again(self, tests):
-        """Those of a place that run on the debug kernel too."""
+    def again(self, function, token, tests):
+        """Those of a place that run in other cells too."""
         if not self.times:
             return []
         names = sorted((test for test in tests if test in self.times), key=self.times.get)
-        return ['%s %s' % (test, DEBUG_CELL) for test in self.within(DEBUG_TIME, names)]
+        cells = [(DEBUG_CELL, DEBUG_TIME)]
+        if (function.name, function.file) in self.by_line and not self.reaching(function, token):
+            cells.append((OFF_CELL, OFF_TIME))
+        found = ['%s %s' % (test, cell) for cell, most in cells for test in self.within(most, names)]
+        return list(dict.fromkeys(found + self.elsewhere.get(function.file, [])))
 
 
 def places_of(functions, reach, seed):
@@ -289,7 +306,7 @@ def places_of(functions, reach, seed):
                 if not tests:
                     untested.add((function.name, function.file))
                     continue
-                tests = tests + reach.again(tests)
+                tests = tests + reach.again(function, token, tests)
                 text = ' '.join((seed, function.name, function.file, change, function.text(token, token + 3)))
                 key = hashlib.sha256(text.encode()).hexdigest()
                 found[operator].append((key, function, tests, change))

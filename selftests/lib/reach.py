@@ -13,28 +13,28 @@ from pathlib import Path
 
 
 def counts_of(path):
-    """(file, function, its first line, line) of every executed line."""
+    """(file, function, its first line, line, whether it was executed) of every line with code."""
     for document in map(json.loads, Path(path).read_text().splitlines()):
         for file in document['files']:
             begins = {function['name']: function['start_line'] for function in file['functions']}
             for line in file['lines']:
                 name = line.get('function_name')
-                if line['count'] and name in begins:
-                    yield file['file'], name, begins[name], line['line_number']
+                if name in begins:
+                    yield file['file'], name, begins[name], line['line_number'], line['count'] > 0
 
 
 def main(directory):
     reached = {}
     for test, path in map(str.split, sys.stdin):
-        for file, name, begin, line in counts_of(path):
+        for file, name, begin, line, executed in counts_of(path):
             if directory in file:
                 key = name, file.rpartition(directory)[2], line - begin
-                reached.setdefault(key, set()).add(test)
+                reached.setdefault(key, set()).update([test] if executed else [])
     last = None
     for (name, file, offset), tests in sorted(reached.items()):
         found = (name, file, sorted(tests))
         if found != last:
-            print(name, file, offset, ', '.join(found[2]))
+            print(name, file, offset, ', '.join(found[2]) or '-')
         last = found
 
 

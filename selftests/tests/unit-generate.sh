@@ -36,8 +36,8 @@ bool small(struct thing *thing, int a, int b)
 END
 echo 'by-hand: a rule
 	small [named]: drop clamp' >"$work/rules"
-printf '%s\n' 'small small.c 0 slow, quick, named' 'small small.c 5 late' >"$work/reach"
-printf '%s\n' 'slow 140000' 'quick 100' 'named 20000' 'late 1' >"$work/times"
+printf '%s\n' 'small small.c 0 slow, quick, named' 'small small.c 5 late' 'small small.c 12 -' >"$work/reach"
+printf '%s\n' 'slow 580000' 'quick 100' 'named 20000' 'late 1' >"$work/times"
 
 # generate COUNT SEED [PLAN [REACH]]: rules of the small file
 generate() {
@@ -81,6 +81,13 @@ without_equivalent() {
 	sed -i 3,5d "$work/rules"
 }
 
+# of_other_cell: the tests of a place if a rule of another function has one in another cell
+of_other_cell() {
+	printf '%s\n' 'other: a rule' '	clamp [numa 7/on/numa]: drop value' >>"$work/rules"
+	tests_of ': call #2'
+	sed -i 3,4d "$work/rules"
+}
+
 # of_clamp [REACH]: the tests of clamp(), for which no rule by hand names one
 of_clamp() {
 	generate 100 1 - "$@" | grep -P '^\tclamp' | sed 's/.*\[//; s/\].*//' | sort -u
@@ -107,13 +114,21 @@ other_function_keeps() {
 	cmp -s "$work/before" "$work/after"
 }
 
+most="late, quick, named, late debug/on/root, quick debug/on/root, named debug/on/root, late 7/off/root,"
+most+=" quick 7/off/root, named 7/off/root"
+
 ktap_is "each operator changes each of its places" "$(changes 1)" "$(sort <<<"$expected")"
 ktap_is "another seed has another order of the same places" "$(changes 2)" "$(changes 1)"
 ktap_check "another seed is another sample" test "$(generate 5 1)" != "$(generate 5 2 | sed 's/seed 2/seed 1/')"
-ktap_is "a place has its tests, fastest first, for 150 seconds, and those of 30 on the debug kernel" \
+ktap_is "a place has its tests, fastest first, for 10 minutes, and those of 30 on the debug kernel" \
 	"$(tests_of 'if #1')" "quick, named, quick debug/on/root, named debug/on/root"
 ktap_is "a later line has its own" "$(tests_of ': call #2')" \
 	"late, named, late debug/on/root, named debug/on/root"
+ktap_is "a line that no test reaches has those of its function, without an IOMMU too" \
+	"$(tests_of 'return #2')" \
+	"$most"
+ktap_is "a place has what rules of its file name in other cells" "$(of_other_cell)" \
+	"late, named, late debug/on/root, named debug/on/root, numa 7/on/numa"
 ktap_is "an equivalent change is left out" "$(without_equivalent)" "boundary: token < #1 => <="
 ktap_check "a change of a function leaves the rules of others" other_function_keeps
 echo 'by-hand: a rule
