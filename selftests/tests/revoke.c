@@ -641,6 +641,7 @@ TEST_F_TIMEOUT(revoke, mapping_in_progress_is_waited_for, 60)
  * struct mapping - a thread that maps doorbells, and one that closes the queue pair
  * @test: stalls the mapping thread before its first page is mapped
  * @qp: the queue pair
+ * @at: address of the mapping, where another one may be; NULL: any
  * @map: result of mmap()
  * @close: starts the close
  * @closed: close() has returned
@@ -648,6 +649,7 @@ TEST_F_TIMEOUT(revoke, mapping_in_progress_is_waited_for, 60)
 struct mapping {
 	int test;
 	struct np_qp *qp;
+	void *at;
 	void *map;
 	atomic_bool close;
 	atomic_bool closed;
@@ -661,7 +663,8 @@ static void *map_thread(void *argument)
 	struct np_export *doorbell = &mapping->qp->doorbell;
 
 	np_run_on(0);
-	mapping->map = mmap(NULL, doorbell->size, PROT_WRITE, MAP_SHARED, doorbell->fd, 0);
+	mapping->map = mmap(mapping->at, doorbell->size, PROT_WRITE,
+			    MAP_SHARED | (mapping->at ? MAP_FIXED : 0), doorbell->fd, 0);
 	return NULL;
 }
 
@@ -725,6 +728,70 @@ static bool close_during_mmap(struct __test_metadata *_metadata, FIXTURE_DATA(re
 TEST_F_TIMEOUT(revoke, mmap_fails_if_revoked_meanwhile, 60)
 {
 	EXPECT_FALSE(close_during_mmap(_metadata, self, "vmf_insert_pfn"));
+}
+
+/**
+ * struct early_store - a thread that stores through a mapping before its mmap() returns
+ * @at: where
+ * @start: starts the store
+ * @thread: ID of the thread, when it stores
+ */
+struct early_store {
+	void *at;
+	atomic_bool start;
+	atomic_int thread;
+};
+
+static void *early_store_thread(void *argument)
+{
+	struct early_store *store = argument;
+
+	while (!atomic_load(&store->start))
+		np_sleep_ms(1);
+	atomic_store(&store->thread, (int)gettid());
+	return (void *)(intptr_t)np_store(store->at, 0);
+}
+
+/*
+ * The revocation may end before an mmap() that it has refused, whose pages the kernel would free later:
+ * another thread must not reach the doorbells in between.
+ */
+TEST_F_TIMEOUT(revoke, refused_mmap_leaves_no_pages, 60)
+{
+	struct nvmep_test_stall stall = { .function = "nvmep_mmap_put" };
+	struct mapping mapping = { .test = self->importer, .qp = &self->qp };
+	struct early_store store = { };
+	pthread_t storer;
+	void *ret;
+	int test;
+
+	/* So that no stack of a thread is there. */
+	store.at = mmap(NULL, self->qp.doorbell.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, store.at);
+	mapping.at = store.at;
+	/* Page faults of other threads wait for the mmap() too. */
+	ASSERT_EQ(0, mlockall(MCL_CURRENT | MCL_FUTURE));
+	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(1));
+	ASSERT_EQ(0, pthread_create(&storer, NULL, early_store_thread, &store));
+	test = np_stall(&stall);
+	EXPECT_LE(0, test);
+	EXPECT_EQ(0, stall_mmap(&mapping, "vmf_insert_pfn"));
+	atomic_store(&mapping.close, true);
+	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_GONE, NP_TIMEOUT_MS));
+	/* At its limit: to end a stall takes until the thread leaves the next one. */
+	EXPECT_EQ(0, np_wait_stalled(test));
+	atomic_store(&store.start, true);
+	/* With a page it does not sleep, but ends. */
+	np_wait_sleeps(&store.thread);
+	close(test);
+	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_GO, NULL));
+	pthread_join(mapping.mapper, NULL);
+	pthread_join(mapping.closer, NULL);
+	pthread_join(storer, &ret);
+	munlockall();
+	EXPECT_EQ(0, np_works_anywhere());
+	EXPECT_EQ(MAP_FAILED, mapping.map);
+	EXPECT_EQ(-EFAULT, (int)(intptr_t)ret);
 }
 
 /*
