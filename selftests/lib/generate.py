@@ -218,7 +218,6 @@ class Reach:
         if plan != '-':
             self.times = {name: int(time) for name, time in map(str.split, Path(plan).read_text().splitlines())}
         self.by_line, self.by_function, self.named, self.named_in, self.share = {}, {}, {}, {}, {}
-        self.elsewhere = {}
         for rule in mutate.read_rules(rules):
             if rule.equivalent or not rule.function:
                 continue
@@ -229,8 +228,6 @@ class Reach:
                         # A unit test need not compile all of the file.
                         if not test.endswith(' unit'):
                             self.named_in.setdefault(file, []).append(test)
-                            if len(test.split()) > 1:
-                                self.elsewhere.setdefault(file, []).append(test)
         for line in (line for path in files for line in Path(path).read_text().splitlines()):
             words = line.split(None, 3)
             if len(words) == 4 and words[2].isdigit():
@@ -293,7 +290,8 @@ class Reach:
         if (function.name, function.file) in self.by_line and not self.reaching(function, token):
             cells.append((OFF_CELL, OFF_TIME))
         found = ['%s %s' % (test, cell) for cell, most in cells for test in self.within(most, names)]
-        return list(dict.fromkeys(found + self.elsewhere.get(function.file, [])))
+        elsewhere = [test for test in self.named_in.get(function.file, []) if ' ' in test]
+        return list(dict.fromkeys(found + elsewhere))
 
 
 def places_of(functions, reach, seed):

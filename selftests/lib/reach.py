@@ -29,7 +29,9 @@ def main(directory):
         for file, name, begin, line, executed in counts_of(path):
             if directory in file:
                 key = name, file.rpartition(directory)[2], line - begin
-                reached.setdefault(key, set()).update([test] if executed else [])
+                tests = reached.setdefault(key, set())
+                if executed:
+                    tests.add(test)
     last = None
     for (name, file, offset), tests in sorted(reached.items()):
         found = (name, file, sorted(tests))
